@@ -1,0 +1,1 @@
+"""Where a run happens: actors, pools, shards and commits on Ray."""

@@ -57,7 +57,16 @@ class Bm25Config(PoolConfig):
     max_batch: Positive = 64
 
 
-RetrieverConfig = Bm25Config
+class SyntheticConfig(PoolConfig):
+    """A stand-in retriever for tests and benchmarks: made-up passages, chosen by a hash of the query."""
+
+    kind: Literal["synthetic"] = "synthetic"
+    n_docs: Positive = 1000
+    max_batch: Positive = 256
+    num_cpus: Annotated[float, Field(ge=0)] = 0.1
+
+
+RetrieverConfig = Annotated[Bm25Config | SyntheticConfig, Field(discriminator="kind")]
 
 
 class TransformersConfig(PoolConfig):
@@ -87,6 +96,7 @@ class VllmConfig(PoolConfig):
     slots: Positive = Field(128, description="requests in flight per replica")
     tensor_parallel: Positive = 1
     pipeline_parallel: Positive = 1
+    executor: Literal["mp", "ray"] = Field("mp", description="ray when the ranks span several nodes")
     gpu_memory_utilization: Fraction = 0.9
     enforce_eager: bool = False
     prefix_caching: bool = True
@@ -220,6 +230,8 @@ class MemoryConfig(Node):
 
 
 class ReasonConfig(Node):
+    """The answer reasoner: room for its reply, and whether it explains itself."""
+
     max_tokens: Positive = 64
     rationale: bool = Field(False, description="ask for a short rationale line after the answer")
 
@@ -229,6 +241,9 @@ class S2GConfig(Node):
 
     kind: Literal["s2g"] = "s2g"
     max_turns: Count = 4
+    judge_first: bool = Field(
+        True, description="ask the judge before the first retrieval too (the paper); false: first query is the question"
+    )
     query_mode: Literal["gap_only", "question_plus_gap"] = "gap_only"
     max_gaps: Positive = 1
 
@@ -272,6 +287,9 @@ class ClusterConfig(Node):
     shard_size: Annotated[int, Field(ge=1, le=1024)] = 32
     questions_in_flight: Positive = Field(128, description="per runner")
     call_retries: Count = Field(2, description="times a failed call is asked again before its question fails")
+    init_timeout_s: Annotated[float, Field(gt=0)] = Field(
+        1800.0, description="longest wait for models and indexes to load"
+    )
     watchdog_s: Annotated[float, Field(gt=0)] = Field(
         900.0, description="stop the run when no question finishes for this long"
     )

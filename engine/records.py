@@ -159,7 +159,8 @@ class Turn:
 
     hits is the ranked list after seen passages were dropped, before truncation; the first `kept` were read.
     seen_dropped counts hits dropped as already seen, gold_dropped those of them that are gold but were not
-    themselves retrieved before (dedup by title). gold_retrieved counts gold passages read before the verdict.
+    themselves retrieved before (dedup by title). gold_retrieved counts gold passages read before the verdict,
+    memory_dropped the evidence spans that had to be left out of a prompt built after this turn.
     """
 
     index: int
@@ -172,6 +173,7 @@ class Turn:
     seen_dropped: int = 0
     gold_dropped: int = 0
     gold_retrieved: int = 0
+    memory_dropped: int = 0
     probe_answer: str | None = None
     usage: Mapping[str, Usage] = field(default_factory=dict)
 

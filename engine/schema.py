@@ -96,6 +96,7 @@ _TURN = pa.struct(
         ("seen_dropped", pa.int32()),
         ("gold_dropped", pa.int32()),
         ("gold_retrieved", pa.int32()),
+        ("memory_dropped", pa.int32()),
         ("probe_answer", pa.string()),
         ("usage", _USAGE),
     ]
@@ -250,6 +251,7 @@ def _turn_to_row(turn: Turn) -> dict[str, Any]:
         "seen_dropped": turn.seen_dropped,
         "gold_dropped": turn.gold_dropped,
         "gold_retrieved": turn.gold_retrieved,
+        "memory_dropped": turn.memory_dropped,
         "probe_answer": turn.probe_answer,
         "usage": _usage_to_rows(turn.usage),
     }
@@ -277,6 +279,7 @@ def _row_to_turn(row: Mapping[str, Any]) -> Turn:
         seen_dropped=row["seen_dropped"],
         gold_dropped=row["gold_dropped"],
         gold_retrieved=row["gold_retrieved"],
+        memory_dropped=row["memory_dropped"],
         probe_answer=row["probe_answer"],
         usage=_rows_to_usage(row["usage"]),
     )

@@ -1,0 +1,1 @@
+"""Why a person starts Stopgap: one verb per file."""

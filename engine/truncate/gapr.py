@@ -69,8 +69,5 @@ def gapr(
 
 def _finite_lengths(scores: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Lengths cut at the first score that is not finite."""
-    width = scores.shape[1]
-    lengths = np.clip(lengths, 0, width)
-    broken = ~np.isfinite(scores) & (np.arange(width) < lengths[:, None])
-    first = np.where(broken.any(axis=1), broken.argmax(axis=1), width)
-    return np.minimum(lengths, first)
+    leading = np.logical_and.accumulate(np.isfinite(scores), axis=1).sum(axis=1)
+    return np.clip(lengths, 0, leading)

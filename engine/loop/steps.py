@@ -1,0 +1,186 @@
+"""The steps that every loop is written in: judge, retrieve, extract, reason."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from engine.config import (
+    EmbeddingConfig,
+    ExperimentConfig,
+    PointerConfig,
+    SummaryConfig,
+)
+from engine.errors import PromptTooLong
+from engine.evidence.candidates import candidates
+from engine.evidence.embedding import probes, select, sentence_text
+from engine.evidence.memory import estimate_tokens, render
+from engine.evidence.pointer import pointer_request, read_pointers, top_sentences
+from engine.evidence.summary import read_summary, summary_request
+from engine.generate import Generation, GenerationRequest
+from engine.judge.oracle import oracle_verdict
+from engine.judge.prompt import judge_request
+from engine.judge.verdict import read_verdict
+from engine.loop.episode import Episode
+from engine.reason import read_answer, reason_request
+from engine.records import Evidence, Gap, Hit, ParseStatus, Verdict
+from engine.score.evidence import key_of
+from engine.services import Services
+from engine.truncate import keep
+
+SHRINKS = 4
+
+
+class Steps:
+    """The configured steps over one set of services; every step books its cost on the episode it is given."""
+
+    def __init__(self, config: ExperimentConfig, services: Services) -> None:
+        self._config = config
+        self._services = services
+
+    async def judge(self, episode: Episode) -> Verdict:
+        """The verdict on the evidence so far; a reply cut by its limit is asked for once more with more room."""
+        config = self._config.judge
+        if config.kind == "oracle":
+            return oracle_verdict(episode.question, episode.gold_read)
+
+        def build(context: str) -> GenerationRequest:
+            return judge_request(episode.question.text, context, config)
+
+        verdict = read_verdict(await self._ask(episode, build))
+        if verdict.parse_status is ParseStatus.TRUNCATED:
+            verdict = read_verdict(
+                await self._ask(episode, lambda c: replace(build(c), max_tokens=config.retry_max_tokens))
+            )
+        if config.threshold is None or verdict.score is None:
+            return verdict
+        sufficient = verdict.score >= config.threshold
+        return replace(verdict, sufficient=sufficient, gaps=() if sufficient else verdict.gaps)
+
+    async def retrieve(self, episode: Episode, query: str, source: str) -> list[Hit]:
+        """The hits to read for a query: seen ones dropped, at most `pool` kept, then truncated."""
+        config = self._config.retrieve
+        started = time.perf_counter()
+        found = await self._services.search(query, config.depth)
+        episode.charge("retriever", time.perf_counter() - started)
+        episode.issued.append(query)
+
+        def mark(hit: Hit) -> str:
+            return hit.doc_id if config.dedup == "passage" else hit.title.casefold()
+
+        fresh = [hit for hit in found if mark(hit) not in episode.seen]
+        dropped = [hit for hit in found if mark(hit) in episode.seen]
+        pool = [replace(hit, rank=rank) for rank, hit in enumerate(fresh[: config.pool], 1)]
+        kept = pool[: keep([hit.score for hit in pool], self._config.truncate)]
+        lost = {key_of(episode.question, hit.passage) for hit in dropped if hit.doc_id not in episode.read}
+        episode.amend(
+            query=query,
+            query_source=source,
+            hits=tuple(pool),
+            kept=len(kept),
+            seen_dropped=len(dropped),
+            gold_dropped=len(lost - episode.gold_read - {None}),
+        )
+        episode.seen.update(mark(hit) for hit in kept)
+        episode.read_hits(kept)
+        return kept
+
+    async def extract(self, episode: Episode, gaps: Sequence[Gap], hits: Sequence[Hit]) -> list[Evidence]:
+        """The spans of the hits that are kept as evidence, by the configured extractor."""
+        config = self._config.extract
+        turn = len(episode.turns) - 1
+        if not hits:
+            return []
+        if config.kind == "none":
+            return [Evidence(hit.doc_id, hit.title, None, hit.passage.text, hit.rank, turn) for hit in hits]
+        if isinstance(config, SummaryConfig):
+            return await self._summary(episode, gaps, hits, config, turn)
+        sentences = candidates(hits, turn, config.sentences_per_passage)
+        if not sentences:
+            return []
+        if isinstance(config, PointerConfig):
+            return await self._pointer(episode, gaps, sentences, config)
+        return await self._embedding(episode, gaps, sentences, config)
+
+    async def reason(self, episode: Episode) -> None:
+        """Answers the question from the evidence, on the episode."""
+        generation = await self._ask(
+            episode, lambda context: reason_request(episode.question.text, context, self._config.reason)
+        )
+        episode.answer_raw = generation.text
+        episode.answer = read_answer(generation.text)
+
+    async def _pointer(
+        self, episode: Episode, gaps: Sequence[Gap], sentences: list[Evidence], config: PointerConfig
+    ) -> list[Evidence]:
+        """Pointed-at sentences; when they do not fit the prompt, the lowest-ranked are not offered."""
+        for _ in range(SHRINKS):
+            try:
+                request = pointer_request(episode.question.text, gaps, sentences, config)
+                generation = await self._generate(episode, request)
+            except PromptTooLong as error:
+                sentences = sentences[: max(1, int(len(sentences) * error.limit / error.tokens * 0.9))]
+            else:
+                break
+        else:
+            return []
+        chosen = read_pointers(generation.text, sentences, config.max_sentences)
+        if chosen is None:
+            return top_sentences(sentences, config.max_sentences) if config.fallback == "top_sentence" else []
+        return chosen
+
+    async def _embedding(
+        self, episode: Episode, gaps: Sequence[Gap], sentences: list[Evidence], config: EmbeddingConfig
+    ) -> list[Evidence]:
+        asked = probes(episode.question.text, gaps)
+        texts = [*asked, *(sentence_text(item) for item in sentences)]
+        started = time.perf_counter()
+        vectors = await self._services.encode(config.encoder, texts, "passage")
+        episode.charge("encoder", time.perf_counter() - started)
+        return select(sentences, vectors[len(asked) :], vectors[: len(asked)], config)
+
+    async def _summary(
+        self, episode: Episode, gaps: Sequence[Gap], hits: Sequence[Hit], config: SummaryConfig, turn: int
+    ) -> list[Evidence]:
+        room = self._config.memory.max_tokens
+
+        def build(tokens: int) -> GenerationRequest:
+            return summary_request(episode.question.text, gaps, hits, config, tokens)
+
+        for _ in range(SHRINKS):
+            try:
+                return read_summary((await self._generate(episode, build(room))).text, hits, turn)
+            except PromptTooLong as error:
+                room = int(room * error.limit / error.tokens * 0.9)
+        return []
+
+    async def _ask(self, episode: Episode, build: Callable[[str], GenerationRequest]) -> Generation:
+        """A reply to a prompt with the evidence in it; a prompt that is too long is rendered with less of it."""
+        room = self._config.memory.max_tokens
+        for attempt in range(SHRINKS):
+            context, dropped = render(episode.memory, room)
+            try:
+                generation = await self._generate(episode, build(context))
+            except PromptTooLong as error:
+                if not context or attempt == SHRINKS - 1:
+                    raise
+                room = max(0, int((min(room, estimate_tokens(context)) - (error.tokens - error.limit)) * 0.9))
+            else:
+                if dropped and episode.turns:
+                    episode.amend(memory_dropped=max(dropped, episode.turns[-1].memory_dropped))
+                return generation
+        raise RuntimeError("unreachable: the last attempt returns or raises")
+
+    async def _generate(self, episode: Episode, request: GenerationRequest) -> Generation:
+        request = replace(request, seed=self._seed(episode, request.role))
+        started = time.perf_counter()
+        generation = await self._services.generate(request)
+        episode.charge(request.role, time.perf_counter() - started, generation)
+        return generation
+
+    def _seed(self, episode: Episode, role: str) -> int:
+        """A seed from run, question, round and role, so that sampling does not depend on the order of calls."""
+        text = f"{self._config.seed}\0{episode.question.id}\0{len(episode.turns)}\0{role}"
+        return zlib.crc32(text.encode())

@@ -1,0 +1,47 @@
+"""What each figure is called on paper, and what it means."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Label(NamedTuple):
+    """A short name and a one-sentence definition."""
+
+    name: str
+    meaning: str
+
+
+METRIC_LABELS = {
+    "em": Label("Exact match", "The normalised answer equals a gold answer."),
+    "f1": Label("Answer F1", "Token overlap with the closest gold answer; yes/no answers must be equal."),
+    "substring_match": Label("Substring match", "A gold answer occurs inside the answer. Looser than EM; not EM."),
+    "sp_em": Label("Support EM", "The kept sentences are exactly the gold sentences."),
+    "sp_precision": Label("Support precision", "Share of kept sentences that are gold."),
+    "sp_recall": Label("Support recall", "Share of gold sentences that were kept."),
+    "sp_f1": Label("Support F1", "Harmonic mean of support precision and recall."),
+    "joint_em": Label("Joint EM", "Answer and support both exact."),
+    "joint_f1": Label("Joint F1", "F1 of the products of answer and support precision and recall (HotpotQA)."),
+    "retrieval_recall": Label("Gold passages read", "Share of gold passages above the cut in any turn."),
+    "retrieval_complete": Label("All gold read", "Every gold passage was read."),
+    "evidence_recall": Label("Gold passages kept", "Share of gold passages with at least one kept sentence."),
+    "compression_ratio": Label("Compression", "Characters kept as evidence per character read; lower keeps less."),
+}
+
+COST_LABELS = {
+    "retrievals": "Retrievals per question",
+    "calls": "Model calls per question",
+    "tokens": "Tokens per question",
+    "money_per_1000": "Cost of 1,000 questions",
+}
+"""Model calls, tokens and cost are those of all models, the judge included."""
+
+REASON_LABELS = {
+    "sufficient": "judged sufficient",
+    "answered": "answered by itself",
+    "budget": "budget spent",
+    "empty_retrieval": "nothing found",
+    "repeated_query": "only repeated queries left",
+    "error": "error",
+}
+"""Stop reasons in the order in which charts stack them."""

@@ -1,0 +1,26 @@
+"""What a report is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from engine.config import ExperimentConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RunData:
+    """One finished (or interrupted) run, readable any number of times.
+
+    name: how the run is called in the report. manifest: whatever was recorded about versions, hashes and hardware.
+    batches: gives a fresh iterator over the run's rows of engine.schema.TRACES. timings: its engine.schema.TIMINGS.
+    """
+
+    name: str
+    config: ExperimentConfig
+    manifest: Mapping[str, Any]
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    timings: pa.Table | None = None

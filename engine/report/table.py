@@ -1,0 +1,61 @@
+"""The headline figures as a Markdown table, for a README, an issue or a paper draft."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.report.labels import METRIC_LABELS
+from engine.report.wording import money, percent, percent_bounds, quantity
+
+
+def markdown(
+    names: Sequence[str], figures: Sequence[Mapping[str, Any]], comparisons: Sequence[Mapping[str, Any]]
+) -> str:
+    """One row per score with mean, interval and coverage per run, then retrievals, tokens and cost, then, for several
+    runs, every difference to the first in a sentence.
+
+    names, figures: one entry per run, as from summarise. A score that no run has truth for is left out.
+    """
+    rows = [_row("", *(_cell(name) for name in names)), _row("---", *("---:" for _ in names))]
+    for key, label in METRIC_LABELS.items():
+        intervals = [run["metrics"][key] for run in figures]
+        if any(interval["n"] for interval in intervals):
+            rows.append(_row(f"{label.name}, %", *(_score(interval) for interval in intervals)))
+    rows.append(
+        _row("Retrievals per question", *(quantity(run["retrieval"]["per_question"]["mean"]) for run in figures))
+    )
+    rows.append(_row("Tokens per question", *(quantity(_tokens(run)) for run in figures)))
+    rows.append(
+        _row("Cost per question", *(money(run["cost"]["per_question"], run["cost"]["currency"]) for run in figures))
+    )
+    rows.append(_row("Errors", *(f"{run['questions']['errors']} / {run['questions']['asked']}" for run in figures)))
+    lines = ["Mean [95 % interval] (scored / asked).", "", *rows]
+    for comparison in comparisons:
+        lines += ["", f"**{_cell(comparison['run'])} against {_cell(comparison['baseline'])}**", ""]
+        changed = comparison["answers_changed"]
+        lines.append(f"- {changed['questions']} of {changed['of']} answers changed")
+        for key, paired in comparison["metrics"].items():
+            if paired["difference"]["n"]:
+                moved = f"{paired['higher']} higher, {paired['equal']} equal, {paired['lower']} lower"
+                lines.append(f"- {METRIC_LABELS[key].name}: {paired['reading']} ({moved})")
+        lines.append(f"- Retrievals per question: {comparison['costs']['retrievals']['reading']}")
+    return "\n".join(lines) + "\n"
+
+
+def _score(interval: Mapping[str, Any]) -> str:
+    mean = f"{percent(interval['mean'])} {percent_bounds(interval)}".strip()
+    return f"{mean} ({interval['n']}/{interval['asked']})"
+
+
+def _tokens(figures: Mapping[str, Any]) -> float | None:
+    used = sum(role["prompt_tokens"] + role["completion_tokens"] for role in figures["usage"].values())
+    return used / figures["questions"]["asked"] if figures["questions"]["asked"] else None
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -1,0 +1,93 @@
+"""What a reader of a run's figures must know before believing them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from engine.records import ParseStatus
+from engine.score.columns import RunColumns
+
+IDENTICAL_SHARE = 0.5
+EMPTY_SHARE = 0.1
+UNREADABLE_SHARE = 0.05
+FEW_QUESTIONS = 4
+"""Fewer questions than this are too few to call a shared ranked list a symptom."""
+
+
+def cautions(figures: Mapping[str, Any], columns: RunColumns) -> list[str]:
+    """One sentence per doubt about the figures of a run, empty where there is none."""
+    return [
+        *_coverage(figures),
+        *_retrieval(figures),
+        *_judge(figures["judge"], figures["questions"]["asked"]),
+        *_scores(columns),
+    ]
+
+
+def _coverage(figures: Mapping[str, Any]) -> list[str]:
+    found = []
+    asked, errors = figures["questions"]["asked"], figures["questions"]["errors"]
+    if asked == 0:
+        found.append("The run has no questions.")
+    if errors:
+        kinds = ", ".join(f"{kind} {n}" for kind, n in figures["errors"].items())
+        found.append(f"{errors} of {asked} questions ended in an error ({kinds}); the means cover only the others.")
+    timed = figures["timings"]["n"]
+    if timed not in (0, asked):
+        found.append(f"Timings exist for {timed} of {asked} questions only.")
+    return found
+
+
+def _retrieval(figures: Mapping[str, Any]) -> list[str]:
+    found = []
+    retrieval = figures["retrieval"]
+    same = retrieval["identical_first_lists"]
+    if same["of"] >= FEW_QUESTIONS and same["questions"] > IDENTICAL_SHARE * same["of"]:
+        found.append(
+            f"{same['questions']} of {same['of']} questions got one identical first ranked list: "
+            "index and queries probably went through different analysers or encoders."
+        )
+    searches, empty = retrieval["searches"], retrieval["empty_searches"]
+    if empty and empty > EMPTY_SHARE * searches:
+        found.append(f"{empty} of {searches} searches found nothing.")
+    lost = retrieval["gold_lost_to_dedup"]
+    if lost["questions"]:
+        found.append(
+            f"Dropping passages already seen removed unread gold passages in {lost['questions']} questions "
+            f"({lost['hits']} hits); retrieve.dedup: passage avoids that."
+        )
+    return found
+
+
+def _judge(judge: Mapping[str, Any], asked: int) -> list[str]:
+    found = []
+    verdicts = judge["verdicts"] - judge["parse_status"].get(ParseStatus.RULE.value, 0)
+    unread = sum(judge["parse_status"].get(s.value, 0) for s in (ParseStatus.UNPARSED, ParseStatus.TRUNCATED))
+    if unread > UNREADABLE_SHARE * verdicts:
+        found.append(f"{unread} of {verdicts} verdicts of the judge could not be read and count as insufficient.")
+    if verdicts >= FEW_QUESTIONS and judge["sufficient"] == 0:
+        found.append(f"The judge never said sufficient in {verdicts} verdicts on {asked} questions.")
+    return found
+
+
+def _scores(columns: RunColumns) -> list[str]:
+    found = []
+    em, f1 = columns.metrics["em"], columns.metrics["f1"]
+    above = int((np.nan_to_num(em) > np.nan_to_num(f1) + 1e-9).sum())
+    if above:
+        found.append(f"EM is above F1 for {above} questions, which cannot be: the metrics of these rows are corrupt.")
+    affected = columns.sentence_gold & (columns.whole_evidence > 0)
+    if affected.any():
+        found.append(
+            f"In {int(affected.sum())} questions evidence was kept as whole passages or summaries, which the sentence-"
+            "level scores (sp_*, joint_*) do not count; compare those only between runs that keep sentences."
+        )
+    squeezed = int((np.bincount(columns.turns.owner, weights=columns.turns.memory_dropped, minlength=1) > 0).sum())
+    if squeezed:
+        found.append(
+            f"In {squeezed} questions the evidence outgrew the prompt and the lowest-ranked spans were left out."
+        )
+    return found
