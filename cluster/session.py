@@ -25,8 +25,6 @@ def ray_session(address: str | None) -> Iterator[None]:
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    # Ray Data's own actors trip a C++ warning about constructor arguments, printed to the user's terminal.
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     address = address or os.environ.get("RAY_ADDRESS")
     try:
         if address:

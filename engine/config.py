@@ -111,9 +111,19 @@ class OpenAIConfig(PoolConfig):
     base_url: str
     api_key_env: str = "OPENAI_API_KEY"
     slots: Positive = Field(16, description="requests in flight per replica")
-    requests_per_minute: Positive | None = None
+    requests_per_minute: Positive | None = Field(None, description="starts a minute, evenly spaced, per replica")
     request_timeout_s: Annotated[float, Field(gt=0)] = 60.0
     max_retries: Count = 5
+
+
+class FaultsConfig(Node):
+    """Faults a scripted model can be told to have, each triggered by a text in the prompt or by a marker file."""
+
+    hang_on: str | None = Field(None, description="a prompt with this text never gets its reply")
+    fail_on: str | None = Field(None, description="a prompt with this text fails, every time")
+    slow_on: str | None = Field(None, description="a prompt with this text takes slow_s longer")
+    slow_s: Annotated[float, Field(ge=0)] = 1.0
+    dies_once: str | None = Field(None, description="the engine dies at its first call unless this file exists")
 
 
 class ScriptedConfig(PoolConfig):
@@ -123,6 +133,7 @@ class ScriptedConfig(PoolConfig):
     latency_s: Annotated[float, Field(ge=0)] = 0.0
     slots: Positive = 64
     sufficient_rate: Fraction = Field(0.3, description="share of judge calls that say sufficient")
+    faults: FaultsConfig = FaultsConfig()
     num_cpus: Annotated[float, Field(ge=0)] = 0.1
 
 
@@ -295,6 +306,11 @@ class ClusterConfig(Node):
     )
 
 
+DEFAULT_KINDS = {"loop": "s2g", "extract": "pointer"}
+WIDTH = (*PoolConfig.model_fields, "request_timeout_s", "requests_per_minute", "max_retries", "api_key_env", "heap")
+"""Settings of a pool that say where, how wide and how patiently it runs, and leave its replies as they are."""
+
+
 class ExperimentConfig(Node):
     """One experiment, whole: what `stopgap run` reads, resolves and stores beside its results."""
 
@@ -315,6 +331,15 @@ class ExperimentConfig(Node):
     reason: ReasonConfig = ReasonConfig()
     cost: CostConfig = CostConfig()
     cluster: ClusterConfig = ClusterConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_kinds(cls, values: Any) -> Any:
+        """A loop or extractor with settings but no kind, as after an override alone, is of the default kind."""
+        if not isinstance(values, dict):
+            return values
+        given = {key: kind for key, kind in DEFAULT_KINDS.items() if isinstance(values.get(key), dict)}
+        return values | {key: {"kind": kind, **values[key]} for key, kind in given.items()}
 
     @model_validator(mode="after")
     def _names_resolve(self) -> ExperimentConfig:
@@ -337,6 +362,6 @@ class ExperimentConfig(Node):
             tree.pop(key)
         shard_size = tree.pop("cluster")["shard_size"]
         for pool in [tree["retriever"], *tree["models"].values(), *tree["encoders"].values()]:
-            for key in PoolConfig.model_fields:
-                pool.pop(key)
+            for key in WIDTH:
+                pool.pop(key, None)
         return {**tree, "shard_size": shard_size}

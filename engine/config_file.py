@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +20,62 @@ from engine.truncate.gapr import GapR
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> ExperimentConfig:
     """The experiment of a YAML file with overrides such as `loop.max_turns=2` applied.
 
-    Override values are YAML; `~` is null. Relative paths inside are relative to the working directory. Raises
-    ConfigError naming the file, the key, what was found and, for an unknown key, the nearest known one.
+    A file may name another as `extends: base.yaml`, relative to itself, and give only what differs. Override values
+    are YAML; `~` is null. A section that changes its `kind` starts afresh. Other relative paths are relative to the
+    working directory. Raises ConfigError naming the file, the key, what was found and, for an unknown key, the
+    nearest known one.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error.strerror or error}") from error
-    return parse_config(text, str(path), overrides)
+    return _validated(_load(Path(path), ()), str(path), overrides)
 
 
 def parse_config(text: str, source: str, overrides: Sequence[str] = ()) -> ExperimentConfig:
-    """As load_config, from the YAML text itself."""
+    """As load_config, from the YAML text of a resolved configuration."""
+    return _validated(_mapping(text, source), source, overrides)
+
+
+def _load(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
+    """A file's values over those of the file it extends."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the configuration {path}: {getattr(error, 'strerror', error)}") from error
+    values = _mapping(text, str(path))
+    base = values.pop("extends", None)
+    if base is None:
+        return values
+    parent = path.parent / str(base)
+    if parent.resolve() in above:
+        raise ConfigError(f"{path} extends {base}, which extends it in turn")
+    return _merged(_load(parent, (*above, path.resolve())), values)
+
+
+def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
         values = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{source} must hold a mapping of keys, found {type(values).__name__}")
+    return values
+
+
+def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Sections merged key by key; one that changes its kind replaces the base's."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        same = (
+            isinstance(value, dict)
+            and isinstance(below, dict)
+            and value.get("kind", below.get("kind")) == below.get("kind")
+        )
+        merged[key] = _merged(below, value) if same else value
+    return merged
+
+
+def _validated(values: dict[str, Any], source: str, overrides: Sequence[str]) -> ExperimentConfig:
     for override in overrides:
-        _apply(values, override)
+        values = _merged(values, _override(override))
     try:
         return ExperimentConfig.model_validate(values)
     except ValidationError as error:
@@ -52,33 +88,44 @@ def dump_config(config: ExperimentConfig) -> str:
     return text
 
 
-def _apply(values: dict[str, Any], override: str) -> None:
-    path, equals, text = override.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"override '{override}' must look like a.b=value")
-    *parents, last = path.split(".")
-    node = values
-    for key in parents:
-        child = node.setdefault(key, {})
-        if not isinstance(child, dict):
-            raise ConfigError(f"override '{override}': '{key}' is a value, not a section")
-        node = child
+def _override(text: str) -> dict[str, Any]:
+    """`a.b=value` as the mapping it stands for."""
+    path, equals, value = text.partition("=")
+    if not equals or not path or "" in path.split("."):
+        raise ConfigError(f"override '{text}' must look like a.b=value")
     try:
-        node[last] = yaml.safe_load(text)
+        tree: Any = yaml.safe_load(value)
     except yaml.YAMLError as error:
-        raise ConfigError(f"override '{override}': the value is not YAML") from error
+        raise ConfigError(f"override '{text}': the value is not YAML") from error
+    for key in reversed(path.split(".")):
+        tree = {key: tree}
+    mapping: dict[str, Any] = tree
+    return mapping
 
 
-def _explain(entry: Any) -> str:
-    where = ".".join(str(part) for part in entry["loc"]) or "the file"
+def _explain(entry: Any, values: dict[str, Any]) -> str:
+    where = ".".join(_written(entry["loc"], values)) or "the file"
     if entry["type"] == "extra_forbidden":
         key = str(entry["loc"][-1])
         close = difflib.get_close_matches(key, _known_keys(), n=1)
-        return f"unknown key {where}" + (f" (did you mean '{close[0]}'?)" if close else "")
+        hint = "a key of another part" if key in close else f"did you mean '{close[0]}'?" if close else ""
+        return f"unknown key {where}" + (f" ({hint})" if hint else "")
+    if entry["type"] == "union_tag_not_found":
+        return f"{where}.kind: field required"
     message = entry["msg"].removeprefix("Value error, ")
     found = entry["input"]
     shown = f", found {found!r}" if isinstance(found, (str, int, float, bool)) or found is None else ""
     return f"{where}: {message[0].lower()}{message[1:]}{shown}"
+
+
+def _written(path: Sequence[Any], values: Any) -> Iterator[str]:
+    """The path as a user writes it: without the kinds that pydantic puts into it."""
+    for position, part in enumerate(path, 1):
+        section = values if isinstance(values, dict) else {}
+        missing = position == len(path) and part != section.get("kind")
+        if part in section or missing:
+            yield str(part)
+            values = section.get(part)
 
 
 def _known_keys() -> list[str]:

@@ -30,7 +30,7 @@ class Display:
         if progress.stage != self._stage:
             self._stage = progress.stage
             words = {"starting": "starting Ray", "loading": "loading models and index", "running": "answering"}
-            self._say(f"{self._clock()} {words[progress.stage]}: {progress.done} of {progress.total} questions done")
+            self.say(f"{self._clock()} {words[progress.stage]}: {progress.done} of {progress.total} questions done")
         if progress.snapshot is None:
             return
         if self._done_before is None:
@@ -42,7 +42,7 @@ class Display:
             self._stream.flush()
         elif now - self._line_at >= PLAIN_EVERY_S or progress.done == progress.total:
             self._line_at = now
-            self._say(f"{self._clock()} {self._line(progress)}")
+            self.say(f"{self._clock()} {self._line(progress)}")
 
     def close(self) -> None:
         """Leaves the cursor on a line of its own."""
@@ -55,13 +55,11 @@ class Display:
             return
         if snapshot.first_done_at and not self._first_shown:
             self._first_shown = True
-            self._say(
-                f"{self._clock()} first question answered, {progress.elapsed_s:.0f} s after the models were ready"
-            )
+            self.say(f"{self._clock()} first question answered, {progress.elapsed_s:.0f} s after the models were ready")
         now = time.monotonic()
         if self._stories and snapshot.stories and now - self._story_at >= STORY_EVERY_S:
             self._story_at = now
-            self._say(snapshot.stories[-1])
+            self.say(snapshot.stories[-1])
 
     def _line(self, progress: Progress) -> str:
         snapshot = progress.snapshot
@@ -77,7 +75,8 @@ class Display:
             f"{totals.rounds} rounds, {totals.calls / elapsed:.1f} calls/s, {tokens / elapsed:.0f} tokens/s, ETA {eta}"
         )
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """One line above the live one."""
         self._stream.write(("\r\x1b[2K" if self._terminal else "") + text + "\n")
         self._stream.flush()
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
 import click
 
 from engine.config import ExperimentConfig
@@ -63,13 +70,32 @@ def run_experiment(config: ExperimentConfig, address: str | None = None, quiet: 
     from jobs.progress import Display
 
     ensure_index(config.retriever)
-    with prepared(config) as ready:
-        display = Display(stories=not quiet)
-        click.echo(f"run: {ready.run.location} ({ready.plan.n_questions} questions)", err=True)
+    with prepared(config) as ready, own_stderr() as stream:
+        display = Display(stories=not quiet, stream=stream)
+        display.say(f"run: {ready.run.location} ({ready.plan.n_questions} questions)")
         if not ready.missing():
-            click.echo("every question is already answered; no model is started", err=True)
+            display.say("every question is already answered; no model is started")
         try:
             execute(ready, address, display)
         finally:
             display.close()
         return ready.run.location
+
+
+@contextmanager
+def own_stderr() -> Iterator[TextIO]:
+    """Standard error for the caller alone: what native libraries write to it meanwhile goes to a file in TMPDIR.
+
+    Ray's C++ core warns on descriptor 2 about things the user can do nothing about.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as noise:
+        os.dup2(noise.fileno(), 2)
+        try:
+            with os.fdopen(os.dup(kept), "w", encoding="utf-8", buffering=1) as stream:
+                yield stream
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -46,13 +46,8 @@ def render(memory: Sequence[Evidence], max_tokens: int) -> tuple[str, int]:
             room -= cost
             admitted.add(i)
             headed.add(block)
-    lines: list[str] = []
-    previous = None
+    blocks: dict[tuple[int, str], list[str]] = {}
     for i, item in enumerate(memory):
-        if i not in admitted:
-            continue
-        if (item.turn, item.doc_id) != previous:
-            lines.append(f"[{item.title}]")
-            previous = (item.turn, item.doc_id)
-        lines.append(f"- {item.text}")
-    return "\n".join(lines), len(memory) - len(admitted)
+        if i in admitted:
+            blocks.setdefault((item.turn, item.doc_id), [f"[{item.title}]"]).append(f"- {item.text}")
+    return "\n".join(line for block in blocks.values() for line in block), len(memory) - len(admitted)

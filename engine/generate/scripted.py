@@ -10,8 +10,10 @@ import asyncio
 import hashlib
 import json
 import re
+from pathlib import Path
 
 from engine.config import ScriptedConfig
+from engine.errors import BackendDead, BackendError
 from engine.generate import Generation, GenerationRequest
 
 _NAME = re.compile(r"\b[A-Z][\w'-]+(?: [A-Z][\w'-]+)*")
@@ -24,12 +26,14 @@ class ScriptedGenerator:
         self.slots = config.slots
         self._latency_s = config.latency_s
         self._sufficient_rate = config.sufficient_rate
+        self._faults = config.faults
 
     async def generate(self, request: GenerationRequest) -> Generation:
         """The reply to one request, after latency_s."""
+        prompt = "\n".join(message["content"] for message in request.messages)
+        await self._misbehave(prompt)
         if self._latency_s:
             await asyncio.sleep(self._latency_s)
-        prompt = "\n".join(message["content"] for message in request.messages)
         digest = hashlib.sha256(prompt.encode()).digest()
         draw = int.from_bytes(digest[:4], "big") / 2**32
         names = _NAME.findall(request.messages[-1]["content"]) or ["nothing"]
@@ -44,6 +48,18 @@ class ScriptedGenerator:
         else:
             text = f"{request.prefix} {pick}"
         return Generation(text, len(prompt) // 4, len(text) // 4, "stop", labels, {"model_seconds": self._latency_s})
+
+    async def _misbehave(self, prompt: str) -> None:
+        faults = self._faults
+        if faults.dies_once and not Path(faults.dies_once).exists():
+            Path(faults.dies_once).touch()
+            raise BackendDead("the scripted engine was told to die")
+        if faults.hang_on and faults.hang_on in prompt:
+            await asyncio.Event().wait()
+        if faults.fail_on and faults.fail_on in prompt:
+            raise BackendError("the scripted model was told to fail")
+        if faults.slow_on and faults.slow_on in prompt:
+            await asyncio.sleep(faults.slow_s)
 
     def _verdict(self, draw: float, name: str) -> str:
         sufficient = draw < self._sufficient_rate

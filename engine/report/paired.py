@@ -14,7 +14,8 @@ from engine.errors import RunError
 from engine.records import Usage
 from engine.report.wording import reading
 from engine.schema import METRICS
-from engine.score.columns import Floats, RunColumns
+from engine.score.arrow import Floats
+from engine.score.columns import RunColumns
 from engine.stats import RESAMPLES, Paired, paired_ci
 
 EXAMPLES = 3
@@ -36,7 +37,7 @@ def compare(
     Per metric and per cost figure: mean of either side and difference over the questions scored in both, how many
     are higher, equal and lower in `run`, and the difference in a sentence. Also how many answers changed. Raises
     RunError when the runs do not ask exactly the same questions, unless allow_partial; and always when they share
-    none. Costs in money are compared only where both runs are fully priced in one currency.
+    none, or when one id stands for two different questions. Costs in money are compared only where both runs are fully priced in one currency.
     """
     ours, theirs, sets = _align(baseline, run, allow_partial)
 
@@ -93,6 +94,17 @@ def _align(
         raise RunError(
             f"'{run.name}' and the baseline '{baseline.name}' must ask the same questions, but {len(shared)} are "
             f"shared, {_named(only_baseline, baseline.name)} and {_named(only_run, run.name)}; {advice}"
+        )
+    changed = [
+        baseline.columns.ids[i]
+        for i, j in zip(ours, theirs, strict=True)
+        if baseline.columns.contents[i] != run.columns.contents[j]
+    ]
+    if changed:
+        raise RunError(
+            f"'{run.name}' and the baseline '{baseline.name}' must ask the same questions, but {len(changed)} of "
+            f"{len(shared)} have the same id and another text or gold answer ({', '.join(changed[:EXAMPLES])}); "
+            "compare runs of one question set"
         )
     sets = {
         "shared": len(shared),

@@ -59,7 +59,7 @@ def build_report(
         compare(sides[0], side, allow_partial=allow_partial, resamples=resamples, seed=seed) for side in sides[1:]
     ]
     figures = [
-        summarise(read, run.timings, run.config, resamples=resamples, seed=seed)
+        summarise(read, run.timings, run.config, planned=run.planned, resamples=resamples, seed=seed)
         for run, read in zip(runs, columns, strict=True)
     ]
     sample = choose(columns, max(1, max_traces // len(runs)), seed)

@@ -15,7 +15,7 @@ from engine.config import ExperimentConfig
 class RunData:
     """One finished (or interrupted) run, readable any number of times.
 
-    name: how the run is called in the report. manifest: whatever was recorded about versions, hashes and hardware.
+    name: how the run is called in the report. manifest: what was recorded about versions, hashes and hardware.
     batches: gives a fresh iterator over the run's rows of engine.schema.TRACES. timings: its engine.schema.TIMINGS.
     """
 
@@ -24,3 +24,10 @@ class RunData:
     manifest: Mapping[str, Any]
     batches: Callable[[], Iterator[pa.RecordBatch]]
     timings: pa.Table | None = None
+
+    @property
+    def planned(self) -> int | None:
+        """How many questions the run was to ask (manifest questions.count), None where that was not recorded."""
+        questions = self.manifest.get("questions")
+        count = questions.get("count") if isinstance(questions, Mapping) else None
+        return count if isinstance(count, int) else None

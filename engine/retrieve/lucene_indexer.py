@@ -43,8 +43,9 @@ def read_message(line: str) -> dict[str, int] | None:
 def index(job: Job) -> Iterator[dict[str, int]]:
     """Index the job's parts in this process, yielding the messages that read_message describes."""
     jvm.start_jvm(job.heap)
+    jvm.java_class("java.lang.System").clearProperty(jvm.LOGGING)  # the indexer insists on the full log4j
     indexer = jvm.java_class("io.anserini.index.IndexCollection")(_arguments(job))
-    jvm.quiet_anserini()  # the indexer has just set its own level
+    _log_errors_only()
     counters = indexer.getCounters()
     with ThreadPoolExecutor(1) as pool:
         running: Future[None] = pool.submit(_attached, indexer.run)
@@ -67,6 +68,12 @@ def _arguments(job: Job) -> Any:
     arguments.quiet = True
     arguments.memoryBuffer = _BUFFER_MB
     return arguments
+
+
+def _log_errors_only() -> None:
+    """Undo the level that the indexer has set for itself."""
+    configurator = jvm.java_class("org.apache.logging.log4j.core.config.Configurator")
+    configurator.setAllLevels("", jvm.java_class("org.apache.logging.log4j.Level").ERROR)
 
 
 def _attached(run: Callable[[], None]) -> None:

@@ -15,8 +15,9 @@ from engine.config import ExperimentConfig
 from engine.cost import bill
 from engine.records import Usage
 from engine.schema import METRICS
+from engine.score.arrow import Floats, Ints
 from engine.score.cautions import cautions
-from engine.score.columns import Floats, Ints, RunColumns, read_columns
+from engine.score.columns import RunColumns, read_columns
 from engine.score.judge import judge_rates
 from engine.score.timing import timing_figures
 from engine.stats import RESAMPLES, Interval, mean_ci, proportion_ci
@@ -32,16 +33,18 @@ def aggregate(
     timings: pa.Table | None,
     config: ExperimentConfig,
     *,
+    planned: int | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
     """The figures of one run as plain dicts, lists, numbers and strings, ready for JSON.
 
     rows: trace rows of engine.schema.TRACES as dicts, record batches or tables, read once and not kept. timings: the
-    run's table of engine.schema.TIMINGS, None where it was lost. Every mean comes with its interval, n scored and n
+    run's table of engine.schema.TIMINGS, None where it was lost. planned: how many questions the run was to ask, None
+    if not known; fewer rows are a warning. Every mean comes with its interval, n scored and n
     asked; what no question has truth for has a mean of None. Raises RunError for a question id that occurs twice.
     """
-    return summarise(read_columns(rows), timings, config, resamples=resamples, seed=seed)
+    return summarise(read_columns(rows), timings, config, planned=planned, resamples=resamples, seed=seed)
 
 
 def summarise(
@@ -49,13 +52,14 @@ def summarise(
     timings: pa.Table | None,
     config: ExperimentConfig,
     *,
+    planned: int | None = None,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
     """As aggregate, for columns that were read already."""
     usage = total_usage(columns)
     figures: dict[str, Any] = {
-        "questions": _question_counts(columns),
+        "questions": _question_counts(columns, planned),
         "metrics": {n: asdict(metric_ci(n, columns.metrics[n], resamples=resamples, seed=seed)) for n in METRICS},
         "by_type": _by_type(columns, resamples, seed),
         "stop_reasons": _stop_reasons(columns),
@@ -63,7 +67,7 @@ def summarise(
         "retrieval": _retrieval(columns),
         "judge": judge_rates(columns, resamples=resamples, seed=seed),
         "usage": {role: asdict(used) for role, used in usage.items()},
-        "cost": asdict(bill(usage, int(columns.retrievals.sum()), len(columns), cost=config.cost, roles=config.roles)),
+        "cost": _cost(columns, usage, config),
         "timings": timing_figures(timings),
     }
     return {**figures, "warnings": cautions(figures, columns)}
@@ -79,14 +83,20 @@ def total_usage(columns: RunColumns) -> dict[str, Usage]:
     return {role: Usage(*(int(count) for count in table.sum(axis=0))) for role, table in columns.usage.items()}
 
 
-def _question_counts(columns: RunColumns) -> dict[str, int]:
+def _question_counts(columns: RunColumns, planned: int | None) -> dict[str, int | None]:
     errors = sum(kind is not None for kind in columns.error_types)
     return {
+        "planned": planned,
         "asked": len(columns),
         "ok": len(columns) - errors,
         "errors": errors,
         "with_gold_evidence": int((columns.gold_total > 0).sum()),
     }
+
+
+def _cost(columns: RunColumns, usage: Mapping[str, Usage], config: ExperimentConfig) -> dict[str, Any]:
+    cost = bill(usage, int(columns.retrievals.sum()), len(columns), cost=config.cost, roles=config.roles)
+    return {**asdict(cost), "unpriced": list(cost.unpriced)}
 
 
 def _by_type(columns: RunColumns, resamples: int, seed: int) -> dict[str, Any]:

@@ -32,6 +32,9 @@ def _coverage(figures: Mapping[str, Any]) -> list[str]:
     asked, errors = figures["questions"]["asked"], figures["questions"]["errors"]
     if asked == 0:
         found.append("The run has no questions.")
+    planned = figures["questions"]["planned"]
+    if planned is not None and planned > asked:
+        found.append(f"The run is not finished: {asked} of {planned} planned questions are in.")
     if errors:
         kinds = ", ".join(f"{kind} {n}" for kind, n in figures["errors"].items())
         found.append(f"{errors} of {asked} questions ended in an error ({kinds}); the means cover only the others.")

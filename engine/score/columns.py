@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,9 @@ import pyarrow.compute as pc
 from engine.errors import RunError
 from engine.records import ParseStatus
 from engine.schema import METRICS, TRACES
+from engine.score.arrow import Floats, Ints, flatten, floats, ints, row_batches
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-_ROWS_PER_BATCH = 512
-_SEPARATOR = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +51,15 @@ class RunColumns:
     """One entry per question of the run, in the order read, and its turns.
 
     metrics: [questions] float by name of METRICS, NaN where not scored. usage: role -> [questions, 3] calls, prompt
-    and completion tokens. types: metadata.type where the question has one. first_lists: the doc ids of the first
-    ranked list as one string, None where nothing was searched for. whole_evidence and evidence count kept pieces
-    without a sentence number, and all of them; sentence_gold marks questions whose gold names sentences.
+    and completion tokens. contents: a
+    fingerprint of question and gold answers, equal for equal ones. types: metadata.type where the question has one. first_lists: a fingerprint of the doc
+    ids of the first ranked list, equal for equal lists; 0 for an empty one, None where nothing was searched for.
+    evidence and whole_evidence count kept pieces, all and those without a sentence number; sentence_gold marks
+    questions whose gold names sentences.
     """
 
     ids: list[str]
+    contents: list[int]
     answers: list[str | None]
     stop_reasons: list[str]
     error_types: list[str | None]
@@ -71,7 +69,7 @@ class RunColumns:
     evidence: Ints
     whole_evidence: Ints
     sentence_gold: Flags
-    first_lists: list[str | None]
+    first_lists: list[int | None]
     metrics: Mapping[str, Floats]
     usage: Mapping[str, Ints]
     turns: TurnColumns
@@ -86,7 +84,7 @@ def read_columns(rows: Iterable[Any]) -> RunColumns:
     Holds a few hundred bytes per question; each batch is dropped once read. Raises RunError for a question id that
     occurs twice.
     """
-    parts = [_read_batch(batch) for batch in _batches(rows) if batch.num_rows]
+    parts = [_read_batch(batch) for batch in row_batches(rows) if batch.num_rows]
     columns = _concat(parts) if parts else _read_batch(pa.RecordBatch.from_pylist([], schema=TRACES))
     twice, count = next(iter(Counter(columns.ids).most_common(1)), ("", 0))
     if count > 1:
@@ -97,42 +95,36 @@ def read_columns(rows: Iterable[Any]) -> RunColumns:
     return columns
 
 
-def _batches(rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-    source = iter(rows)
-    for item in source:
-        if isinstance(item, Mapping):
-            chunk = [item, *islice(source, _ROWS_PER_BATCH - 1)]
-            yield pa.RecordBatch.from_pylist(chunk, schema=TRACES)
-        elif isinstance(item, pa.Table):
-            yield from item.to_batches()
-        else:
-            yield item
-
-
 def _read_batch(batch: pa.RecordBatch) -> RunColumns:
     n = batch.num_rows
     metrics = batch.column("metrics")
-    recall = _floats(pc.struct_field(metrics, "retrieval_recall"))
-    gold_total = _ints(batch.column("gold_total"))
+    recall = floats(pc.struct_field(metrics, "retrieval_recall"))
+    gold_total = ints(batch.column("gold_total"))
     gold_end = np.where(np.isnan(recall), -1, np.rint(np.nan_to_num(recall) * gold_total)).astype(np.int64)
-    turns, owner = _flatten(batch.column("turns"))
-    evidence, evidence_owner = _flatten(pc.struct_field(turns, "evidence"))
+    turns, owner = flatten(batch.column("turns"))
+    evidence, evidence_owner = flatten(pc.struct_field(turns, "evidence"))
     whole = pc.is_null(pc.struct_field(evidence, "sent_id")).to_numpy(zero_copy_only=False)
-    facts, fact_owner = _flatten(batch.column("supporting"))
+    facts, fact_owner = flatten(batch.column("supporting"))
     by_sentence = pc.is_valid(pc.struct_field(facts, "sent_id")).to_numpy(zero_copy_only=False)
     return RunColumns(
         ids=batch.column("question_id").to_pylist(),
+        contents=[
+            hash((text, *golds))
+            for text, golds in zip(
+                batch.column("question").to_pylist(), batch.column("golden_answers").to_pylist(), strict=True
+            )
+        ],
         answers=batch.column("answer").to_pylist(),
         stop_reasons=batch.column("stop_reason").to_pylist(),
         error_types=pc.struct_field(batch.column("error"), "type").to_pylist(),
         types=[_type_of(text) for text in batch.column("metadata").to_pylist()],
-        retrievals=_ints(batch.column("n_retrievals")),
+        retrievals=ints(batch.column("n_retrievals")),
         gold_total=gold_total,
         evidence=np.bincount(owner[evidence_owner], minlength=n),
         whole_evidence=np.bincount(owner[evidence_owner][whole], minlength=n),
         sentence_gold=np.bincount(fact_owner[by_sentence], minlength=n) > 0,
         first_lists=_first_lists(turns, owner, n),
-        metrics={name: _floats(pc.struct_field(metrics, name)) for name in METRICS},
+        metrics={name: floats(pc.struct_field(metrics, name)) for name in METRICS},
         usage=_usage(batch.column("usage"), n),
         turns=_turn_columns(turns, owner, gold_end),
     )
@@ -142,19 +134,19 @@ def _turn_columns(turns: pa.StructArray, owner: Ints, gold_end: Ints) -> TurnCol
     verdict = pc.struct_field(turns, "verdict")
     status = pc.struct_field(verdict, "parse_status").to_pylist()
     searched = pc.is_valid(pc.struct_field(turns, "query")).to_numpy(zero_copy_only=False)
-    gold_before = _ints(pc.struct_field(turns, "gold_retrieved"))
+    gold_before = ints(pc.struct_field(turns, "gold_retrieved"))
     last = np.append(owner[1:] != owner[:-1], True)[: owner.size]
     return TurnColumns(
         owner=owner,
-        sufficient=_ints(pc.struct_field(verdict, "sufficient").cast(pa.int64()), missing=-1),
+        sufficient=ints(pc.struct_field(verdict, "sufficient").cast(pa.int64()), missing=-1),
         by_rule=np.array([value == ParseStatus.RULE.value for value in status], dtype=np.bool_),
         searched=searched,
         searches_before=_running_count(searched, owner),
-        hits=_ints(pc.list_value_length(pc.struct_field(turns, "hits"))),
-        kept=_ints(pc.struct_field(turns, "kept")),
-        seen_dropped=_ints(pc.struct_field(turns, "seen_dropped")),
-        gold_dropped=_ints(pc.struct_field(turns, "gold_dropped")),
-        memory_dropped=_ints(pc.struct_field(turns, "memory_dropped")),
+        hits=ints(pc.list_value_length(pc.struct_field(turns, "hits"))),
+        kept=ints(pc.struct_field(turns, "kept")),
+        seen_dropped=ints(pc.struct_field(turns, "seen_dropped")),
+        gold_dropped=ints(pc.struct_field(turns, "gold_dropped")),
+        memory_dropped=ints(pc.struct_field(turns, "memory_dropped")),
         gold_before=gold_before,
         gold_after=np.where(last, gold_end[owner], np.roll(gold_before, -1)),
         parse_status=status,
@@ -168,26 +160,26 @@ def _running_count(flags: Flags, owner: Ints) -> Ints:
     return (before - before[starts]).astype(np.int64)
 
 
-def _first_lists(turns: pa.StructArray, owner: Ints, n: int) -> list[str | None]:
-    """The doc ids of each question's first search as one string."""
+def _first_lists(turns: pa.StructArray, owner: Ints, n: int) -> list[int | None]:
+    """A fingerprint of the doc ids of each question's first search."""
     searched = np.flatnonzero(pc.is_valid(pc.struct_field(turns, "query")).to_numpy(zero_copy_only=False))
     owners, first = np.unique(owner[searched], return_index=True)
     hits = pc.struct_field(turns, "hits").take(pa.array(searched[first]))
-    entries, place = _flatten(hits)
+    entries, place = flatten(hits)
     ids: list[list[str]] = [[] for _ in owners]
     for doc_id, position in zip(pc.struct_field(entries, "doc_id").to_pylist(), place.tolist(), strict=True):
         ids[position].append(doc_id)
-    lists: list[str | None] = [None] * n
+    lists: list[int | None] = [None] * n
     for question, doc_ids in zip(owners.tolist(), ids, strict=True):
-        lists[question] = _SEPARATOR.join(doc_ids)
+        lists[question] = hash(tuple(doc_ids)) if doc_ids else 0
     return lists
 
 
 def _usage(column: pa.ListArray, n: int) -> dict[str, Ints]:
-    entries, owner = _flatten(column)
+    entries, owner = flatten(column)
     roles = np.array(pc.struct_field(entries, "role").to_pylist(), dtype=object)
     counts = np.column_stack(
-        [_ints(pc.struct_field(entries, name)) for name in ("calls", "prompt_tokens", "completion_tokens")]
+        [ints(pc.struct_field(entries, name)) for name in ("calls", "prompt_tokens", "completion_tokens")]
     )
     usage: dict[str, Ints] = {}
     for role in sorted(set(roles.tolist())):
@@ -195,22 +187,6 @@ def _usage(column: pa.ListArray, n: int) -> dict[str, Ints]:
         np.add.at(table, owner[roles == role], counts[roles == role])
         usage[role] = table
     return usage
-
-
-def _flatten(column: Any) -> tuple[Any, Ints]:
-    """(the entries of a list column, the row each belongs to)."""
-    lengths = _ints(pc.list_value_length(column))
-    return column.flatten(), np.repeat(np.arange(len(column)), lengths)
-
-
-def _ints(array: Any, missing: int = 0) -> Ints:
-    values: Ints = pc.fill_null(array, missing).to_numpy(zero_copy_only=False).astype(np.int64)
-    return values
-
-
-def _floats(array: Any) -> Floats:
-    values: Floats = pc.fill_null(array, float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
-    return values
 
 
 def _type_of(metadata: str | None) -> str | None:

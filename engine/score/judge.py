@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.score.columns import Flags, Ints, RunColumns
+from engine.score.arrow import Ints
+from engine.score.columns import Flags, RunColumns
 from engine.stats import RESAMPLES, Interval, ratio_ci
 
 TRUTH = "retrieval-complete: every gold passage was read before the verdict"

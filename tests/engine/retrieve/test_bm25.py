@@ -188,7 +188,7 @@ def test_a_query_without_known_words_finds_nothing(java_process, places, query):
 
 def test_query_syntax_is_read_as_words(java_process, places):
     for query in (
-        'contents:"Italy"~2^3 AND NOT (x OR y*) \\ / [a TO b] ?',
+        'contents:"Italy"~^* AND NOT (x OR y*) \\ / [a TO b] ?',
         "-italy",
         "+(italy",
         "id: italy && !",
