@@ -21,7 +21,10 @@ def check_resources(
     needs.append(("runners", config.cluster.runners, config.cluster.runner_cpus, 0.0, 0))
     for resource, index in (("CPU", 2), ("GPU", 3)):
         found = sum(node.get(resource, 0.0) for node in nodes)
-        wanted = {need[0]: need[1] * (float(need[index]) + (need[4] if resource == "GPU" else 0)) for need in needs}
+        wanted = {
+            name: count * (gpus + bundles if resource == "GPU" else cpus * max(1, bundles))
+            for name, count, cpus, gpus, bundles in needs
+        }
         total = sum(wanted.values())
         if total > found + 1e-9:
             parts = ", ".join(f"{name} {amount:g}" for name, amount in wanted.items() if amount)

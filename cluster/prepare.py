@@ -17,6 +17,7 @@ from cluster.rundir import RunDir
 from engine.config import ExperimentConfig
 from engine.config_file import dump_config
 from engine.data import read_questions
+from engine.errors import PreflightError
 from engine.retrieve.index import is_built, open_index
 
 
@@ -57,9 +58,12 @@ def prepared(config: ExperimentConfig, dry: bool = False) -> Iterator[Prepared]:
     """
     index = None if dry and not is_built(config.retriever) else open_index(config.retriever)
     local = "://" not in config.runs_dir
-    if local and not dry:
-        Path(config.runs_dir).mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".plan-", dir=config.runs_dir if local and not dry else None))
+    try:
+        if local and not dry:
+            Path(config.runs_dir).mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".plan-", dir=config.runs_dir if local and not dry else None))
+    except OSError as error:
+        raise PreflightError(f"runs_dir {config.runs_dir} cannot be written: {error.strerror}; name another") from error
     try:
         source = config.questions
         questions = read_questions(source.path, source.format, split=source.split, limit=source.limit)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import ray
 
+from cluster.reach import check_reachable
 from engine.errors import PreflightError
 
 OBJECT_STORE_BYTES = 512 * 2**20
@@ -26,6 +27,8 @@ def ray_session(address: str | None) -> Iterator[None]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     address = address or os.environ.get("RAY_ADDRESS")
+    if address:
+        check_reachable(address)
     try:
         if address:
             ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)

@@ -15,7 +15,8 @@ class Batcher(Generic[Item, Result]):
     """Calls run(items) -> results in one thread, at most max_batch items at a time.
 
     run returns one entry per item, in order; an entry that is an exception is raised to that item's caller alone,
-    and an exception raised by run to every caller of its batch. A new batch waits up to window_s for company.
+    and an exception raised by run to every caller of its batch. A new batch waits up to window_s for company, and
+    takes items of the lowest `priority` first, where they have one, in order of arrival among equals.
     Belongs to one event loop.
     """
 
@@ -42,6 +43,7 @@ class Batcher(Generic[Item, Result]):
         while self._waiting:
             if len(self._waiting) < self._max_batch:
                 await asyncio.sleep(self._window_s)
+            self._waiting.sort(key=lambda entry: getattr(entry[0], "priority", 0))
             batch, self._waiting = self._waiting[: self._max_batch], self._waiting[self._max_batch :]
             batch = [(item, future) for item, future in batch if not future.done()]
             if not batch:

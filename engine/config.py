@@ -53,7 +53,7 @@ class Bm25Config(PoolConfig):
     k1: Annotated[float, Field(ge=0)] = 0.9
     b: Fraction = 0.4
     threads: Positive = 2
-    heap: str = Field("1g", description="largest Java heap of the retriever's process")
+    heap: str = Field("1g", pattern="^[1-9][0-9]*[kmgKMG]$", description="largest Java heap of the retriever's process")
     max_batch: Positive = 64
 
 
@@ -81,6 +81,7 @@ class TransformersConfig(PoolConfig):
     max_length: Positive = Field(2048, description="longest prompt plus reply, tokens")
     max_batch: Positive = 16
     threads: Positive | None = Field(None, description="torch threads; None leaves torch's default")
+    prefix_cache_mb: Count = Field(512, description="memory for the keys and values of recent prompts; 0 shares none")
 
 
 class VllmConfig(PoolConfig):
@@ -276,7 +277,7 @@ LoopConfig = Annotated[S2GConfig | SingleConfig | FixedRoundsConfig, Field(discr
 
 
 class Price(Node):
-    """Prices of one model, in `currency` of the cost table: per million tokens, or per model-second."""
+    """Prices of one model, in `currency` of the cost table, per million tokens."""
 
     prompt_per_million: Annotated[float, Field(ge=0)] = 0.0
     completion_per_million: Annotated[float, Field(ge=0)] = 0.0

@@ -52,7 +52,7 @@ def _load(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
 def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
         values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError comes from a date that there is not
         raise ConfigError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{source} must hold a mapping of keys, found {type(values).__name__}")
@@ -64,12 +64,11 @@ def _merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        same = (
-            isinstance(value, dict)
-            and isinstance(below, dict)
-            and value.get("kind", below.get("kind")) == below.get("kind")
-        )
-        merged[key] = _merged(below, value) if same else value
+        if isinstance(value, dict) and isinstance(below, dict):
+            kind = below.get("kind")
+            merged[key] = _merged(below, value) if value.get("kind", kind) == kind else value
+        else:
+            merged[key] = value
     return merged
 
 
@@ -79,7 +78,7 @@ def _validated(values: dict[str, Any], source: str, overrides: Sequence[str]) ->
     try:
         return ExperimentConfig.model_validate(values)
     except ValidationError as error:
-        raise ConfigError(f"{source}: " + "; ".join(_explain(entry) for entry in error.errors()[:3])) from error
+        raise ConfigError(f"{source}: " + "; ".join(_explain(entry, values) for entry in error.errors()[:3])) from error
 
 
 def dump_config(config: ExperimentConfig) -> str:
@@ -94,12 +93,12 @@ def _override(text: str) -> dict[str, Any]:
     if not equals or not path or "" in path.split("."):
         raise ConfigError(f"override '{text}' must look like a.b=value")
     try:
-        tree: Any = yaml.safe_load(value)
-    except yaml.YAMLError as error:
+        nested: Any = yaml.safe_load(value)
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"override '{text}': the value is not YAML") from error
     for key in reversed(path.split(".")):
-        tree = {key: tree}
-    mapping: dict[str, Any] = tree
+        nested = {key: nested}
+    mapping: dict[str, Any] = nested
     return mapping
 
 
@@ -129,5 +128,6 @@ def _written(path: Sequence[Any], values: Any) -> Iterator[str]:
 
 
 def _known_keys() -> list[str]:
-    models = [value for value in vars(tree).values() if isinstance(value, type) and issubclass(value, BaseModel)]
-    return sorted({name for model in [*models, FixedK, GapR] for name in model.model_fields})
+    models: list[type[BaseModel]] = [FixedK, GapR]
+    models += [value for value in vars(tree).values() if isinstance(value, type) and issubclass(value, BaseModel)]
+    return sorted({name for model in models for name in model.model_fields})

@@ -82,7 +82,7 @@ def convert(source: Path, target: Path) -> None:
     from safetensors.numpy import save_file
 
     blob = np.memmap(source, mode="r", dtype=np.uint8)
-    reader = _Reader(memoryview(blob))
+    reader = _Reader(blob.data)
     if bytes(blob[:4]) != b"GGUF":
         raise ValueError(f"{source} is not a GGUF file")
     reader.at = 8

@@ -51,8 +51,12 @@ def main() -> None:
         cli(standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        page = f"; see `{error.ctx.command_path} --help`" if isinstance(error, click.UsageError) and error.ctx else ""
+        print(f"stopgap: error: {error.format_message().rstrip('.')}{page}", file=sys.stderr)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         print("stopgap: interrupted; what is committed stays, the same command goes on from there", file=sys.stderr)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
-
-from engine.embedded import weight_bytes
 
 from cluster.prepare import prepared
 from engine.config import ExperimentConfig, FixedRoundsConfig, PoolConfig, S2GConfig
 from engine.config_file import dump_config
+from engine.embedded import weight_bytes
+from engine.room import disk_free, size
 from engine.services import pools_of
 
 RUNNER_BYTES = 350 * 2**20
@@ -58,13 +56,21 @@ def describe(config: ExperimentConfig) -> str:
         f"model calls: judge {calls.judge * questions}, extractor {calls.extractor * questions}, "
         f"reasoner {calls.reasoner * questions}",
     ]
-    memory = {name: _memory(pool) * pool.replicas for name, pool in pools_of(config).items()}
-    memory["runners"] = RUNNER_BYTES * config.cluster.runners
-    lines.append("memory: " + ", ".join(f"{name} {_size(size)}" for name, size in memory.items()))
-    disk = TURN_BYTES * (calls.retrievals + 1) * questions
-    free = shutil.disk_usage(_existing(config.runs_dir)).free if "://" not in config.runs_dir else None
-    lines.append(f"disk: {_size(disk)} of traces" + (f", {_size(free)} free" if free is not None else ""))
+    lines.append("memory: " + ", ".join(f"{name} {size(count)}" for name, count in memory_bytes(config).items()))
+    free = f", {size(disk_free(config.runs_dir))} free" if "://" not in config.runs_dir else ""
+    lines.append(f"disk: {size(question_bytes(config) * questions)} of traces{free}")
     return "\n".join(lines)
+
+
+def memory_bytes(config: ExperimentConfig) -> dict[str, int]:
+    """Resident bytes of every pool, all replicas together, and of the runners."""
+    pools = {name: _memory(pool) * pool.replicas for name, pool in pools_of(config).items()}
+    return {**pools, "runners": RUNNER_BYTES * config.cluster.runners}
+
+
+def question_bytes(config: ExperimentConfig) -> int:
+    """The most bytes of traces that one question leaves on disk."""
+    return TURN_BYTES * (most_calls(config).retrievals + 1)
 
 
 def _memory(pool: PoolConfig) -> int:
@@ -72,21 +78,6 @@ def _memory(pool: PoolConfig) -> int:
     base = 400 * 2**20
     heap = getattr(pool, "heap", None)
     if heap:
-        return base + int(heap[:-1]) * {"m": 2**20, "g": 2**30}[heap[-1].lower()]
+        return base + int(heap[:-1]) * {"k": 2**10, "m": 2**20, "g": 2**30}[heap[-1].lower()]
     model = getattr(pool, "model", None)
     return base + (weight_bytes(model) if model and pool.kind != "openai" else 0)  # type: ignore[attr-defined]
-
-
-def _existing(path: str) -> Path:
-    folder = Path(path).resolve()
-    while not folder.exists():
-        folder = folder.parent
-    return folder
-
-
-def _size(count: int) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000  # type: ignore[assignment]
-    return f"{count:.1f} TB"

@@ -66,9 +66,12 @@ def run_experiment(config: ExperimentConfig, address: str | None = None, quiet: 
     """Runs an experiment to its end and returns the run folder's location."""
     from cluster.prepare import prepared
     from cluster.run import execute
+    from engine.data import read_questions
     from jobs.index import ensure_index
     from jobs.progress import Display
 
+    questions = config.questions  # looked at before an index is built for them
+    next(read_questions(questions.path, questions.format, split=questions.split, limit=1), None)
     ensure_index(config.retriever)
     with prepared(config) as ready, own_stderr() as stream:
         display = Display(stories=not quiet, stream=stream)

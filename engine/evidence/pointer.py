@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 from engine.config import PointerConfig
 from engine.generate import GenerationRequest
@@ -39,19 +41,24 @@ def pointer_request(
             },
         ),
         max_tokens=config.max_tokens,
-        schema={
-            "type": "object",
-            "properties": {
-                KEY: {
-                    "type": "array",
-                    "items": {"type": "integer", "minimum": 1, "maximum": max(1, len(sentences))},
-                    "maxItems": config.max_sentences,
-                }
-            },
-            "required": [KEY],
-            "additionalProperties": False,
-        },
+        schema=_schema(len(sentences), config.max_sentences),
     )
+
+
+@lru_cache
+def _schema(n_sentences: int, max_sentences: int) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": {
+            KEY: {
+                "type": "array",
+                "items": {"type": "integer", "minimum": 1, "maximum": max(1, n_sentences)},
+                "maxItems": max_sentences,
+            }
+        },
+        "required": [KEY],
+        "additionalProperties": False,
+    }
 
 
 def read_pointers(text: str, sentences: Sequence[Evidence], max_sentences: int) -> list[Evidence] | None:
@@ -64,8 +71,9 @@ def read_pointers(text: str, sentences: Sequence[Evidence], max_sentences: int) 
         return None
     chosen: list[int] = []
     for number in numbers:
-        good = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(sentences)
-        if good and number not in chosen:
+        if not isinstance(number, int) or isinstance(number, bool):
+            continue
+        if 1 <= number <= len(sentences) and number not in chosen:
             chosen.append(number)
     return [sentences[number - 1] for number in sorted(chosen[:max_sentences])]
 

@@ -13,8 +13,10 @@ class GenerationRequest:
 
     messages: chat turns of {"role", "content"}. prefix: text the assistant's reply is made to start with; the
     reply's text includes it. labels: two continuations of prefix whose log-probabilities, before any grammar
-    mask, are wanted (see Generation.label_logprobs). schema: JSON schema the whole reply must satisfy.
-    temperature 0 is greedy. adapter: name of a LoRA adapter of the model, None for the base.
+    mask, are wanted (see Generation.label_logprobs). label_threshold: where set, the reply goes on with labels[0] if
+    its log-probability minus that of labels[1] is at least this, else with labels[1]; a backend that cannot hold a
+    reply to that (a chat endpoint) follows the model's own choice. schema: JSON schema the whole reply must satisfy.
+    temperature 0 is greedy. priority: a lower number is served first.
     """
 
     role: str
@@ -22,6 +24,7 @@ class GenerationRequest:
     max_tokens: int
     prefix: str = ""
     labels: tuple[str, str] | None = None
+    label_threshold: float | None = None
     schema: Mapping[str, Any] | None = None
     stop: tuple[str, ...] = ()
     temperature: float = 0.0

@@ -21,9 +21,9 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _PROMPT = re.compile(
-    r"(\d+) (?:in (?:the messages|your prompt)|tokens from the input messages|(?:`inputs` |input )tokens)"
+    r"(?<!bound for )\b(\d+) (?:in (?:the messages|your prompt)|tokens from the input messages|(?:`inputs` |input )tokens)"
     r"|(?:resulted in|prompt \(length|input \(|input length \(|request \(|token count \(|prompt contains"
-    r"|too long:|given:)\s*(?:at least )?(\d+)(?! characters)",
+    r"|too long:|given:)\s*(?:at least )?(\d+)\b(?! characters)",
     re.IGNORECASE,
 )
 _TOTAL = re.compile(r"(?:requested(?: a total of)?|requested tokens \()\s*(\d+)(?: tokens|\))", re.IGNORECASE)

@@ -126,9 +126,7 @@ class RaggedModel:
         return self.model(input_ids=torch.tensor([list(tokens)], device=self.model.device)).logits[0, -1]
 
 
-def _packs(
-    work: Sequence[tuple[Row, Sequence[int]]], pack: int
-) -> Iterator[list[tuple[int, Row, Sequence[int]]]]:
+def _packs(work: Sequence[tuple[Row, Sequence[int]]], pack: int) -> Iterator[list[tuple[int, Row, Sequence[int]]]]:
     """Cut the work into pieces (index, row, tokens) of at most `pack` tokens together; a row is in a pack once."""
     pieces: list[tuple[int, Row, Sequence[int]]] = []
     room = pack
@@ -213,5 +211,7 @@ def _mask(span: _Span, like: Any, window: int | None) -> Any:
         at = torch.arange(total - new, total, device=like.device)[:, None]
         seen = torch.arange(total, device=like.device)[None, :]
         hidden = seen > at if window is None else (seen > at) | (seen <= at - window)
-        span.masks[window] = torch.zeros(new, total, dtype=like.dtype, device=like.device).masked_fill(hidden, -torch.inf)
+        span.masks[window] = torch.zeros(new, total, dtype=like.dtype, device=like.device).masked_fill(
+            hidden, -torch.inf
+        )
     return span.masks[window]

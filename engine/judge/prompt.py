@@ -5,6 +5,9 @@ Inference, labelling and training all build their prompt here. Source: S2G-RAG (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from engine.config import JudgeConfig
@@ -26,8 +29,12 @@ SYSTEM = (
 )
 
 
-def judge_schema(config: JudgeConfig) -> dict[str, Any]:
-    """The JSON schema of a verdict: sufficient with no gaps, or insufficient with 1 to max_gap_items of them."""
+@lru_cache
+def judge_schema(config: JudgeConfig) -> Mapping[str, Any]:
+    """The JSON schema of a verdict: sufficient with no gaps, or insufficient with 1 to max_gap_items of them.
+
+    One object per configuration, so that a message of many requests carries it once. Not to be changed.
+    """
     text = {"type": "string", "maxLength": config.field_chars}
     gap = {
         "type": "object",
@@ -41,19 +48,17 @@ def judge_schema(config: JudgeConfig) -> dict[str, Any]:
         "additionalProperties": False,
     }
 
-    def verdict(sufficient: bool, gaps: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "type": "object",
-            "properties": {"sufficient": {"const": sufficient}, "gap_items": gaps},
-            "required": ["sufficient", "gap_items"],
-            "additionalProperties": False,
-        }
+    enough = _shape(True, {"type": "array", "items": gap, "maxItems": 0})
+    missing = _shape(False, {"type": "array", "items": gap, "minItems": 1, "maxItems": config.max_gap_items})
+    return {"anyOf": [enough, missing]}
 
+
+def _shape(sufficient: bool, gaps: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
-        "anyOf": [
-            verdict(True, {"type": "array", "items": gap, "maxItems": 0}),
-            verdict(False, {"type": "array", "items": gap, "minItems": 1, "maxItems": config.max_gap_items}),
-        ]
+        "type": "object",
+        "properties": {"sufficient": {"const": sufficient}, "gap_items": gaps},
+        "required": ["sufficient", "gap_items"],
+        "additionalProperties": False,
     }
 
 
@@ -77,5 +82,17 @@ def judge_request(question: str, context: str, config: JudgeConfig) -> Generatio
         max_tokens=config.max_tokens,
         prefix=LABEL_PREFIX,
         labels=LABELS,
+        label_threshold=config.threshold,
         schema=judge_schema(config),
+    )
+
+
+def gap_request(question: str, context: str, config: JudgeConfig) -> GenerationRequest:
+    """The request for the gaps of a state already held to be insufficient."""
+    return replace(
+        judge_request(question, context, config),
+        prefix=f"{LABEL_PREFIX}{LABELS[1]},",
+        labels=None,
+        label_threshold=None,
+        schema=judge_schema(config)["anyOf"][1],
     )

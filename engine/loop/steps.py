@@ -21,7 +21,7 @@ from engine.evidence.pointer import pointer_request, read_pointers, top_sentence
 from engine.evidence.summary import read_summary, summary_request
 from engine.generate import Generation, GenerationRequest
 from engine.judge.oracle import oracle_verdict
-from engine.judge.prompt import judge_request
+from engine.judge.prompt import gap_request, judge_request
 from engine.judge.verdict import read_verdict
 from engine.loop.episode import Episode
 from engine.reason import read_answer, reason_request
@@ -41,23 +41,31 @@ class Steps:
         self._services = services
 
     async def judge(self, episode: Episode) -> Verdict:
-        """The verdict on the evidence so far; a reply cut by its limit is asked for once more with more room."""
+        """The verdict on the evidence so far; a reply cut by its limit is asked for once more with more room.
+
+        With a threshold the score decides. A model that says sufficient below it is asked for the gap alone.
+        """
         config = self._config.judge
         if config.kind == "oracle":
             return oracle_verdict(episode.question, episode.gold_read)
 
-        def build(context: str) -> GenerationRequest:
-            return judge_request(episode.question.text, context, config)
+        async def ask(build: Callable[..., GenerationRequest]) -> Verdict:
+            def request(context: str) -> GenerationRequest:
+                return build(episode.question.text, context, config)
 
-        verdict = read_verdict(await self._ask(episode, build))
-        if verdict.parse_status is ParseStatus.TRUNCATED:
-            verdict = read_verdict(
-                await self._ask(episode, lambda c: replace(build(c), max_tokens=config.retry_max_tokens))
-            )
+            verdict = read_verdict(await self._ask(episode, request))
+            if verdict.parse_status is ParseStatus.TRUNCATED:
+                roomy = config.retry_max_tokens
+                verdict = read_verdict(await self._ask(episode, lambda c: replace(request(c), max_tokens=roomy)))
+            return verdict
+
+        verdict = await ask(judge_request)
         if config.threshold is None or verdict.score is None:
             return verdict
-        sufficient = verdict.score >= config.threshold
-        return replace(verdict, sufficient=sufficient, gaps=() if sufficient else verdict.gaps)
+        if verdict.score >= config.threshold:
+            return replace(verdict, sufficient=True, gaps=())
+        gaps = (await ask(gap_request)).gaps if verdict.sufficient else verdict.gaps
+        return replace(verdict, sufficient=False, gaps=gaps)
 
     async def retrieve(self, episode: Episode, query: str, source: str) -> list[Hit]:
         """The hits to read for a query: seen ones dropped, at most `pool` kept, then truncated."""
@@ -72,7 +80,7 @@ class Steps:
 
         fresh = [hit for hit in found if mark(hit) not in episode.seen]
         dropped = [hit for hit in found if mark(hit) in episode.seen]
-        pool = [replace(hit, rank=rank) for rank, hit in enumerate(fresh[: config.pool], 1)]
+        pool = [Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(fresh[: config.pool], 1)]
         kept = pool[: keep([hit.score for hit in pool], self._config.truncate)]
         lost = {key_of(episode.question, hit.passage) for hit in dropped if hit.doc_id not in episode.read}
         episode.amend(
@@ -174,7 +182,9 @@ class Steps:
         raise RuntimeError("unreachable: the last attempt returns or raises")
 
     async def _generate(self, episode: Episode, request: GenerationRequest) -> Generation:
-        request = replace(request, seed=self._seed(episode, request.role))
+        # The question that is furthest goes first: it ends soonest, and its shard is committed soonest.
+        priority = -len(episode.turns) - (request.role == "reasoner")
+        request = replace(request, seed=self._seed(episode, request.role), priority=priority)
         started = time.perf_counter()
         generation = await self._services.generate(request)
         episode.charge(request.role, time.perf_counter() - started, generation)

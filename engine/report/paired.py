@@ -35,9 +35,10 @@ def compare(
     """run minus baseline over the questions both asked, each figure with a paired bootstrap interval.
 
     Per metric and per cost figure: mean of either side and difference over the questions scored in both, how many
-    are higher, equal and lower in `run`, and the difference in a sentence. Also how many answers changed. Raises
-    RunError when the runs do not ask exactly the same questions, unless allow_partial; and always when they share
-    none, or when one id stands for two different questions. Costs in money are compared only where both runs are fully priced in one currency.
+    are higher, equal and lower in `run`, and the difference in a sentence. Also how many answers changed. Costs in
+    money are compared only where both runs are fully priced in one currency. Raises RunError when the runs do not
+    ask exactly the same questions, unless allow_partial; and always when they share none, or when one id stands for
+    two different questions.
     """
     ours, theirs, sets = _align(baseline, run, allow_partial)
 

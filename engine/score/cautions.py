@@ -85,8 +85,8 @@ def _scores(columns: RunColumns) -> list[str]:
     affected = columns.sentence_gold & (columns.whole_evidence > 0)
     if affected.any():
         found.append(
-            f"In {int(affected.sum())} questions evidence was kept as whole passages or summaries, which the sentence-"
-            "level scores (sp_*, joint_*) do not count; compare those only between runs that keep sentences."
+            f"In {int(affected.sum())} questions evidence was kept as whole passages or summaries, about which the "
+            "sentence-level scores (sp_*, joint_*) say nothing; compare those only between runs that keep sentences."
         )
     squeezed = int((np.bincount(columns.turns.owner, weights=columns.turns.memory_dropped, minlength=1) > 0).sum())
     if squeezed:

@@ -51,11 +51,10 @@ class RunColumns:
     """One entry per question of the run, in the order read, and its turns.
 
     metrics: [questions] float by name of METRICS, NaN where not scored. usage: role -> [questions, 3] calls, prompt
-    and completion tokens. contents: a
-    fingerprint of question and gold answers, equal for equal ones. types: metadata.type where the question has one. first_lists: a fingerprint of the doc
-    ids of the first ranked list, equal for equal lists; 0 for an empty one, None where nothing was searched for.
-    evidence and whole_evidence count kept pieces, all and those without a sentence number; sentence_gold marks
-    questions whose gold names sentences.
+    and completion tokens. contents: a fingerprint of question and gold answers, equal for equal ones. types:
+    metadata.type where the question has one. first_lists: a fingerprint of the doc ids of the first ranked list; 0
+    for an empty one, None where nothing was searched for. evidence and whole_evidence count kept pieces, all and
+    those without a sentence number; sentence_gold marks questions whose gold names sentences.
     """
 
     ids: list[str]

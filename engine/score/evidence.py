@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from engine.records import Passage, Question, SupportingFact, Trace
+from engine.records import Evidence, Passage, Question, SupportingFact, Trace
 
 Span = tuple[str, int | None]
 """A passage key and a sentence number; None where passages are compared whole."""
@@ -54,9 +54,14 @@ def retrieval_recall(trace: Trace) -> float | None:
 
 
 def evidence_recall(trace: Trace) -> float | None:
-    """Share of gold passages with at least one kept piece of evidence; None without gold evidence."""
-    kept = (_match(trace.question, item.doc_id, item.title) for turn in trace.turns for item in turn.evidence)
-    return _share(gold_keys(trace.question), kept)
+    """Share of gold passages with at least one kept piece of evidence; None without gold evidence.
+
+    None too where all that was kept is summaries of several passages: they belong to no passage.
+    """
+    pieces = _attributed(trace)
+    if pieces is None:
+        return None
+    return _share(gold_keys(trace.question), (_match(trace.question, item.doc_id, item.title) for item in pieces))
 
 
 def compression_ratio(trace: Trace) -> float | None:
@@ -74,12 +79,17 @@ def supporting_facts(trace: Trace) -> SupportScores | None:
 
     Compared as sets of (passage, sentence). Where no gold fact has a sentence number (MuSiQue), passages are
     compared whole; elsewhere gold facts without one, and evidence that is a whole passage or a summary, say
-    nothing about sentences and are left out. Source: HotpotQA's evaluation, METHODS A7.
+    nothing about sentences and are left out; None if that leaves nothing of the evidence, 0 if there was none.
+    Source: HotpotQA's evaluation, METHODS A7.
     """
     facts = trace.question.supporting
-    if not facts:
+    pieces = _attributed(trace)
+    if not facts or pieces is None:
         return None
     by_sentence = any(fact.sent_id is not None for fact in facts)
+    scored = [item for item in pieces if not by_sentence or item.sent_id is not None]
+    if pieces and not scored:
+        return None
     gold: set[Span] = {
         (key, fact.sent_id if by_sentence else None)
         for key, fact in zip(fact_keys(trace.question), facts, strict=True)
@@ -90,11 +100,17 @@ def supporting_facts(trace: Trace) -> SupportScores | None:
             _match(trace.question, item.doc_id, item.title) or f"id:{_nfc(item.doc_id)}",
             item.sent_id if by_sentence else None,
         )
-        for turn in trace.turns
-        for item in turn.evidence
-        if not by_sentence or item.sent_id is not None
+        for item in scored
     }
     return _set_scores(predicted, gold)
+
+
+def _attributed(trace: Trace) -> list[Evidence] | None:
+    """The kept pieces that belong to one retrieved passage; None if there are pieces and none of them does."""
+    kept = [item for turn in trace.turns for item in turn.evidence]
+    found = {hit.doc_id for turn in trace.turns for hit in turn.hits}
+    pieces = [item for item in kept if item.doc_id in found]
+    return None if kept and not pieces else pieces
 
 
 def _set_scores(predicted: Set[Span], gold: Set[Span]) -> SupportScores:

@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -28,6 +29,12 @@ class Held:
         if not self.released.wait(WAIT_S):
             raise TimeoutError("the test forgot to release the batch")
         return self._reply(items)
+
+
+@dataclass(frozen=True)
+class Prioritised:
+    name: str
+    priority: int
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -76,6 +83,14 @@ async def test_a_full_batch_does_not_wait_for_company():
     batcher = Batcher(Held(), max_batch=2, window_s=WAIT_S * 10)
     async with asyncio.timeout(WAIT_S):
         assert await asked_together(batcher, [1, 2]) == [10, 20]
+
+
+async def test_lower_priorities_go_first_and_equals_in_order_of_arrival():
+    run = Held(lambda items: [item.name for item in items])
+    batcher = Batcher(run, max_batch=2)
+    asked = [Prioritised(name, priority) for name, priority in (("a", 2), ("b", 0), ("c", 1), ("d", 0), ("e", 1))]
+    assert await asked_together(batcher, asked) == ["a", "b", "c", "d", "e"]
+    assert [[item.name for item in batch] for batch in run.batches] == [["b", "d"], ["c", "e"], ["a"]]
 
 
 async def test_one_items_exception_is_its_callers_alone():

@@ -103,7 +103,20 @@ def test_an_override_without_key_and_value_shows_the_form(override):
 
 
 def test_an_override_through_a_value_is_refused():
-    assert refused("name.first=x") == "override 'name.first=x': 'name' is a value, not a section"
+    assert refused("name.first=x") == "small.yaml: name: input should be a valid string"
+
+
+@pytest.mark.parametrize("override", [".a=1", "a.=1", "a..b=1"])
+def test_an_override_with_an_empty_step_shows_the_form(override):
+    assert refused(override) == f"override '{override}' must look like a.b=value"
+
+
+def test_an_override_of_a_section_merges_into_it_and_one_of_another_kind_starts_afresh():
+    text = SMALL + "loop: {kind: s2g, max_turns: 2, max_gaps: 3}\n"
+    assert parse("loop={max_turns: 1}", text=text).loop == S2GConfig(max_turns=1, max_gaps=3)
+    assert parse("loop={kind: s2g, max_turns: 1}", text=text).loop == S2GConfig(max_turns=1, max_gaps=3)
+    assert parse("loop.kind=fixed_rounds", text=text).loop == FixedRoundsConfig()
+    assert parse("loop.kind=fixed_rounds", "loop.rounds=2", text=text).loop == FixedRoundsConfig(rounds=2)
 
 
 @pytest.mark.parametrize("override", ["seed=[1", "seed={a: b: c}", "seed=2024-13-45"])
@@ -155,7 +168,7 @@ def test_a_wrong_value_names_the_key_and_what_was_found(override, key, found):
 
 def test_a_missing_key_is_named():
     assert refused(text=SMALL.replace("name: small", "")) == "small.yaml: name: field required"
-    assert "questions.path: field required" in refused("questions={}")
+    assert "questions.path: field required" in refused(text=SMALL.replace("path: q.jsonl", ""))
 
 
 def test_an_unknown_kind_lists_the_known_ones():
@@ -166,7 +179,8 @@ def test_an_unknown_kind_lists_the_known_ones():
 
 
 def test_a_missing_kind_is_asked_for():
-    assert refused("retriever={n_docs: 3}") == "small.yaml: retriever.kind: field required"
+    text = SMALL.replace("{kind: synthetic}", "{n_docs: 3}")
+    assert refused(text=text) == "small.yaml: retriever.kind: field required"
     assert "models.second.kind: field required" in refused("models.second.slots=2")
 
 
@@ -198,6 +212,45 @@ def test_a_file_that_is_not_utf8(tmp_path):
     path.write_bytes("name: caf\xe9".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"cannot read the configuration .*latin\.yaml: .*utf-8"):
         load_config(path)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name: str, text: str):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_a_file_that_extends_another_gives_only_what_differs(write):
+    write("base.yaml", SMALL + "loop: {kind: s2g, max_turns: 2, max_gaps: 3}\n")
+    write("variants/one.yaml", "extends: ../base.yaml\nname: one\nloop: {max_turns: 1}\n")
+    path = write("variants/two.yaml", "extends: one.yaml\nname: two\ntruncate: {kind: gapr}\n")
+    config = load_config(path, ["seed=4"])
+    assert (config.name, config.seed, config.truncate.kind) == ("two", 4, "gapr")
+    assert config.loop == S2GConfig(max_turns=1, max_gaps=3)
+    assert config.questions.path == "q.jsonl"
+    assert load_config(path, ["loop.kind=fixed_rounds"]).loop == FixedRoundsConfig()
+
+
+def test_files_that_extend_each_other_or_nothing_that_is_there_are_refused(write):
+    one = write("one.yaml", "extends: two.yaml\n")
+    write("two.yaml", "extends: one.yaml\n")
+    with pytest.raises(ConfigError, match=r"two\.yaml extends one\.yaml, which extends it in turn"):
+        load_config(one)
+    itself = write("self.yaml", "extends: self.yaml\n")
+    with pytest.raises(ConfigError, match="which extends it in turn"):
+        load_config(itself)
+    lost = write("lost.yaml", "extends: none.yaml\n")
+    with pytest.raises(ConfigError, match=r"cannot read the configuration .*none\.yaml"):
+        load_config(lost)
+    base = write("list.yaml", "- 1\n")
+    child = write("child.yaml", f"extends: {base.name}\n")
+    with pytest.raises(ConfigError, match=r"list\.yaml must hold a mapping of keys, found list"):
+        load_config(child)
 
 
 @pytest.mark.parametrize("role", ["judge", "extractor", "reasoner"])

@@ -51,16 +51,15 @@ def test_the_answer_is_read_from_the_reply_alone():
 def test_the_request_shows_evidence_and_question_and_stops_at_the_line():
     request = reason_request("Where?", "[Ana]\n- Born in Porto.", ReasonConfig(max_tokens=17))
     text = request.messages[-1]["content"]
-    assert text.startswith("EVIDENCE\n[Ana]\n- Born in Porto.\n\nQUESTION\nWhere?\n")
+    assert text.startswith("EVIDENCE\n[Ana]\n- Born in Porto.\n\nQUESTION\nWhere?")
     assert (request.role, request.max_tokens, request.prefix) == ("reasoner", 17, PREFIX)
     assert request.stop == ("\n",)
-    assert "Rationale" not in request.messages[0]["content"] + text
+    assert "Rationale" not in "".join(message["content"] for message in request.messages)
 
 
 def test_a_rationale_is_asked_for_and_has_room_for_its_line():
     request = reason_request("Where?", "", ReasonConfig(rationale=True))
-    assert "Rationale:" in request.messages[0]["content"]
-    assert "two labelled lines" in request.messages[-1]["content"]
+    assert "Rationale:" in "".join(message["content"] for message in request.messages)
     assert request.stop == ()
 
 

@@ -80,7 +80,12 @@ WORDINGS = [
         3500,
         3096,
     ),
-    ("llama.cpp", "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it", 5000, 3096),
+    (
+        "llama.cpp",
+        "request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        5000,
+        3096,
+    ),
     ("llama-cpp-python", "Requested tokens (5000) exceed context window of 4096", 4000, 3096),
     ("anthropic", "prompt is too long: 210000 tokens > 200000 maximum", 210000, 199000),
     (

@@ -92,9 +92,20 @@ def test_passages_are_compared_whole_where_the_gold_has_no_sentences():
 
 
 def test_whole_passages_say_nothing_about_sentences():
-    kept = turn(docs="ab", kept=2, evidence=[("a", None, "t"), ("b", 1, "t")])
-    scores = supporting_facts(trace(turns=[kept]))
-    assert scores == pytest.approx((0.0, 1.0, 0.5, 2 / 3))
+    mixed = turn(docs="ab", kept=2, evidence=[("a", None, "t"), ("b", 1, "t")])
+    assert supporting_facts(trace(turns=[mixed])) == pytest.approx((0.0, 1.0, 0.5, 2 / 3))
+    whole = trace(turns=[turn(docs="ab", kept=2, evidence=[("a", None, "t"), ("b", None, "t")])])
+    assert supporting_facts(whole) is None
+    assert evidence_recall(whole) == 1.0
+
+
+def test_summaries_belong_to_no_passage():
+    summary = [turn(docs="ab", kept=2, evidence=[("a+b", None, "t")])]
+    asked = question(facts=[("A", "a", None), ("B", "b", None)])
+    for scored in (trace(turns=summary), trace(asked, summary)):
+        assert supporting_facts(scored) is None
+        assert evidence_recall(scored) is None
+        assert compression_ratio(scored) == 0.05
 
 
 def test_supporting_facts_by_title_only():
