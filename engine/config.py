@@ -88,12 +88,12 @@ class VllmConfig(PoolConfig):
     """A causal language model run by vLLM's asynchronous engine."""
 
     kind: Literal["vllm"] = "vllm"
-    model: str
+    model: str = Field(description="hub id, local directory, or embedded:<name>")
     revision: str | None = None
     dtype: str = "auto"
-    adapter: str | None = None
-    max_lora_rank: Positive = 16
-    max_length: Positive = 4096
+    adapter: str | None = Field(None, description="directory of a LoRA adapter")
+    max_lora_rank: Positive = Field(16, description="an adapter of a higher rank is refused")
+    max_length: Positive = Field(4096, description="longest prompt plus reply, tokens")
     slots: Positive = Field(128, description="requests in flight per replica")
     tensor_parallel: Positive = 1
     pipeline_parallel: Positive = 1

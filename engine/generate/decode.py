@@ -96,11 +96,6 @@ class Decoder:
             if not reply.tokens:
                 self.prefixes.add(reply.job.prompt.tokens, reply.row)
                 reply.labels = self._labels(reply, row)
-                if reply.labels and reply.job.request.label_threshold is not None:
-                    first, second = reply.labels
-                    label = 0 if first - second >= reply.job.request.label_threshold else 1
-                    self._take(reply, *reply.job.prompt.labels[label])
-                    continue
             self._take(reply, self._next(reply, row))
 
     def _next(self, reply: _Reply, logits: Any) -> list[int]:

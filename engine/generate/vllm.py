@@ -64,7 +64,7 @@ class VllmGenerator:
         """Stops the engine and its processes."""
         engine, self._engine = getattr(self, "_engine", None), None
         if engine is not None:
-            self._loop.wait(asyncio.to_thread(engine.shutdown))
+            self._loop.wait(_stop(engine))
         self._loop.close()
 
     async def _generate(self, request: GenerationRequest) -> Generation:
@@ -75,7 +75,7 @@ class VllmGenerator:
             raise PromptTooLong(len(prompt.tokens), limit)
         params = _sampling(request)
         reply, labels = await asyncio.gather(
-            self._ask(prompt.tokens, params, request.priority),
+            self._ask(prompt.tokens, params, self._lora, request.priority),
             self._score(prompt.tokens, prompt.labels, request.priority),
         )
         output = reply.outputs[0]
@@ -99,11 +99,11 @@ class VllmGenerator:
                 wanted = following.setdefault(tuple(label[:i]), [])
                 if token not in wanted:
                     wanted.append(token)
-        asked = [self._next(tokens + list(begun), wanted, priority) for begun, wanted in following.items()]
+        asked = [self._next(tokens + list(begun), wanted, self._lora, priority) for begun, wanted in following.items()]
         found = dict(zip(following, await asyncio.gather(*asked), strict=True))
         return [sum(found[tuple(label[:i])][token] for i, token in enumerate(label)) for label in labels]
 
-    async def _next(self, tokens: list[int], wanted: list[int], priority: int = 0) -> dict[int, float]:
+    async def _next(self, tokens: list[int], wanted: list[int], lora: Any, priority: int = 0) -> dict[int, float]:
         """The log-probabilities of the wanted ids as the next token, no grammar in force."""
         from vllm.sampling_params import RequestOutputKind, SamplingParams
 
@@ -114,11 +114,11 @@ class VllmGenerator:
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
-        reply = await self._ask(tokens, params, priority)
+        reply = await self._ask(tokens, params, lora, priority)
         found = reply.outputs[0].logprobs[0]
         return {token: float(found[token].logprob) for token in wanted}
 
-    async def _ask(self, tokens: list[int], params: Any, priority: int) -> Any:
+    async def _ask(self, tokens: list[int], params: Any, lora: Any, priority: int) -> Any:
         """The engine's final output; its errors as BackendError, or BackendDead where it serves nothing any more."""
         from vllm.inputs import tokens_input
         from vllm.v1.engine.exceptions import EngineDeadError
@@ -126,7 +126,7 @@ class VllmGenerator:
         request_id = str(next(self._numbers))
         try:
             async for output in self._engine.generate(
-                tokens_input(tokens), params, request_id, lora_request=self._lora, priority=priority
+                tokens_input(tokens), params, request_id, lora_request=lora, priority=priority
             ):
                 reply = output
         except EngineDeadError as error:
@@ -142,10 +142,15 @@ class VllmGenerator:
         tokenizer = self._prompts.tokenizer
         tokens = list(tokenizer.encode(_PROBE, add_special_tokens=False))
         wanted = list(range(0, len(tokenizer), max(1, len(tokenizer) // _PROBED_IDS)))[:_PROBED_IDS]
-        plain = await self._next(tokens, wanted)
-        self._lora = lora_request(adapter)
-        if await self._next(tokens, wanted) == plain:
+        lora = lora_request(adapter)
+        if await self._next(tokens, wanted, None) == await self._next(tokens, wanted, lora):
             raise BackendError(f"adapter '{adapter.path}' changes nothing: log-probabilities are equal without it")
+        self._lora = lora
+
+
+async def _stop(engine: Any) -> None:
+    # On the engine's loop, which this blocks: the task that reads its replies must not see it go.
+    engine.shutdown()
 
 
 def _sampling(request: GenerationRequest) -> Any:

@@ -10,8 +10,9 @@ import pytest
 import tiny_llama
 
 from engine.config import JudgeConfig, VllmConfig
-from engine.errors import BackendDead, BackendError, PromptTooLong
+from engine.errors import BackendDead, BackendError, PreflightError, PromptTooLong
 from engine.generate import GenerationRequest
+from engine.generate.adapter import read_adapter
 from engine.generate.vllm import VllmGenerator
 from engine.judge.prompt import judge_request
 
@@ -22,6 +23,7 @@ pytestmark = [
 ]
 
 MAX_LENGTH = 1024
+JUDGE = JudgeConfig(max_tokens=300, field_chars=8, max_gap_items=1)
 ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
@@ -39,25 +41,26 @@ def directories(tmp_path_factory):
     return root / "tiny", root / "adapter"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _environment():
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield
+
+
+def config(model, **fields):
+    fields = {"max_length": MAX_LENGTH, "slots": 32, **fields}
+    return VllmConfig(model=str(model), dtype="float32", enforce_eager=True, **fields)
+
+
 @pytest.fixture(scope="module")
 def generator(directories):
     """One engine for the module, opened in a plain thread; each test asks it from an event loop of its own."""
     model, adapter = directories
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRONMENT.items():
-            patch.setenv(name, value)
-        generator = VllmGenerator(
-            VllmConfig(
-                model=str(model),
-                adapter=str(adapter),
-                dtype="float32",
-                enforce_eager=True,
-                max_length=MAX_LENGTH,
-                slots=32,
-            )
-        )
-        yield generator
-        generator.close()
+    generator = VllmGenerator(config(model, adapter=str(adapter)))
+    yield generator
+    generator.close()
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +156,26 @@ async def test_the_adapter_is_what_makes_the_difference(generator, reference):
     assert max(abs(a - b) for a, b in zip(got.label_logprobs, plain, strict=True)) > 0.05
 
 
+async def test_an_adapter_without_effect_is_refused_and_not_used(generator, directories, tmp_path):
+    model, _ = directories
+    tiny_llama.save_adapter(model, tmp_path / "idle", scale=0.0)
+    asked = request("Is it so?", prefix='{"sufficient":', labels=(" true", " false"))
+    before = await generator.generate(asked)
+    with pytest.raises(BackendError, match="changes nothing"):
+        await generator._loop.call(generator._apply(read_adapter(str(tmp_path / "idle"), str(model))))
+    after = await generator.generate(asked)
+    assert after.label_logprobs == pytest.approx(before.label_logprobs, abs=1e-5)
+
+
+def test_an_engine_that_cannot_start_says_why_in_one_line(directories):
+    with pytest.raises(PreflightError, match=r"does not start with model .*4096.*2048") as caught:
+        VllmGenerator(config(directories[0], max_length=4096))
+    assert "\n" not in str(caught.value)
+
+
 async def test_a_judges_reply_is_json_of_its_schema_and_its_labels_are_unmasked(generator, reference):
     words, model = reference
-    asked = judge_request("Who directed it?", "Some context.", JudgeConfig(max_tokens=400))
+    asked = judge_request("Who directed it?", "Some context.", JUDGE)
     got = await generator.generate(asked)
     assert got.text.startswith('{"sufficient":')
     verdict = json.loads(got.text)
@@ -214,7 +234,7 @@ async def test_a_request_the_engine_refuses_fails_alone(generator):
 async def test_thirty_two_at_once_get_what_each_gets_alone(generator, reference):
     words, model = reference
     asked = [
-        judge_request(f"Question {i}?", "Context. " * (i % 5), JudgeConfig(max_tokens=400))
+        judge_request(f"Question {i}?", "Context. " * (i % 5), JUDGE)
         if i % 2
         else request(f"Question {i}?", prefix="Answer:", labels=(" true", " false"), priority=i % 3, max_tokens=40)
         for i in range(32)
