@@ -17,7 +17,7 @@ from typing import Any
 
 from engine.errors import BackendDead, BackendError, CallTimeout, PromptTooLong
 
-POLL_S = 0.02
+POLL_S = (0.02, 0.25)
 WINDOW_S = 0.004
 RETRY_S = 0.5
 MAX_UNREACHABLE_S = 600.0
@@ -32,8 +32,22 @@ class Reply:
     dead: str | None = None
 
 
-Call = Callable[[str, Sequence[int], Sequence[tuple[int, Any]], Sequence[int]], Awaitable[Reply]]
-"""exchange(client, acknowledged ids, new items, cancelled ids) on one replica."""
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a client tells a replica: ids it has the results of, new items, ids it gave up, how long to wait for more.
+
+    wait_s is short while results flow, as nothing new can be sent meanwhile, and grows with the time without one.
+    """
+
+    client: str
+    acks: Sequence[int]
+    items: Sequence[tuple[int, Any]]
+    cancels: Sequence[int]
+    wait_s: float
+
+
+Call = Callable[[Message], Awaitable[Reply]]
+"""The exchange method of one replica."""
 
 
 class Unreachable(Exception):
@@ -130,18 +144,21 @@ class ExchangeClient:
 
     async def _run(self, lane: _Lane) -> None:
         loop = asyncio.get_running_loop()
-        reached = loop.time()
+        reached = heard = loop.time()
         while not lane.closed:
             if not (lane.outgoing or lane.outstanding or lane.acks or lane.cancels):
                 lane.wake.clear()
                 await lane.wake.wait()
+                heard = loop.time()
             await asyncio.sleep(WINDOW_S)
             sent, lane.outgoing = lane.outgoing, {}
             lane.outstanding |= sent
             acks, lane.acks = lane.acks, []
             cancels, lane.cancels = lane.cancels, []
             try:
-                reply = await lane.call(self._client, acks, [(i, p.item) for i, p in sent.items()], cancels)
+                wait_s = min(POLL_S[1], max(POLL_S[0], (loop.time() - heard) / 8))
+                items = [(item_id, pending.item) for item_id, pending in sent.items()]
+                reply = await lane.call(Message(self._client, acks, items, cancels, wait_s))
             except Unreachable as error:
                 self.last_error = str(error)
                 lane.up = False
@@ -150,6 +167,7 @@ class ExchangeClient:
                 await asyncio.sleep(RETRY_S)
                 continue
             reached = loop.time()
+            heard = reached if reply.results else heard
             lane.up = True
             if lane.epoch not in (None, reply.epoch):
                 self.last_error = self.last_error or "the replica restarted"
@@ -207,24 +225,22 @@ class Mailbox:
         """Items taken and not finished."""
         return len(self._running)
 
-    async def exchange(
-        self, acks: Sequence[int], items: Sequence[tuple[int, Any]], cancels: Sequence[int]
-    ) -> list[tuple[int, Any]]:
-        """Takes new items and returns every result not yet acknowledged, after waiting up to POLL_S for one."""
-        for item_id in acks:
+    async def exchange(self, message: Message) -> list[tuple[int, Any]]:
+        """Takes new items and returns every result not yet acknowledged, after waiting up to wait_s for one."""
+        for item_id in message.acks:
             self._results.pop(item_id, None)
-        for item_id in cancels:
+        for item_id in message.cancels:
             self._results.pop(item_id, None)
             task = self._running.pop(item_id, None)
             if task:
                 task.cancel()
-        for item_id, item in items:
+        for item_id, item in message.items:
             if item_id not in self._running and item_id not in self._results:
                 self._running[item_id] = asyncio.create_task(self._work(item_id, item))
         if not self._results and self._running:
             self._finished.clear()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(POLL_S):
+                async with asyncio.timeout(message.wait_s):
                     await self._finished.wait()
         return list(self._results.items())
 

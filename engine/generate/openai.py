@@ -27,10 +27,11 @@ class OpenAIGenerator:
     on it. Every attempt counts for requests_per_minute, which is per replica. An over-long prompt becomes
     PromptTooLong (see engine.generate.overflow); any other refusal a BackendError.
 
-    The reply cannot be made to start with the request's prefix: text is what the endpoint sends. A schema is asked
-    for as strict json_schema; an endpoint that rejects that is asked for a json_object, then for neither, and what
-    it took is remembered by role. label_logprobs is read from the alternatives returned with the reply where both
-    labels are among them, and is None elsewhere (see engine.generate.top_labels).
+    The reply cannot be made to start with the request's prefix or with the label that a label_threshold would pick:
+    text is what the endpoint sends. A schema is asked for as strict json_schema; an endpoint that rejects that is
+    asked for a json_object, then for neither, and what it took is remembered by role. label_logprobs is read from
+    the alternatives returned with the reply where both labels are among them, and is None elsewhere (see
+    engine.generate.top_labels).
 
     metadata: model_seconds (the successful attempt as waited for here, so with the network and the server's queue),
     retries, response_format (a name from FORMATS) where a schema was asked for, and usage "estimated" where the

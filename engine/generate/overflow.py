@@ -21,7 +21,7 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _PROMPT = re.compile(
-    r"(?<!bound for )\b(\d+) (?:in (?:the messages|your prompt)|tokens from the input messages|(?:`inputs` |input )tokens)"
+    r"(?<!bound for )\b(\d+) (?:in (?:the messages|your prompt)|tokens from the input messages|`?inputs?`? tokens)"
     r"|(?:resulted in|prompt \(length|input \(|input length \(|request \(|token count \(|prompt contains"
     r"|too long:|given:)\s*(?:at least )?(\d+)\b(?! characters)",
     re.IGNORECASE,

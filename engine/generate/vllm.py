@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 from engine.config import VllmConfig
@@ -13,7 +12,7 @@ from engine.generate import Generation, GenerationRequest
 from engine.generate.adapter import Adapter
 from engine.generate.continuation import continuation
 from engine.generate.loop_thread import LoopThread
-from engine.generate.prompt import PromptBuilder
+from engine.generate.prompt import Prompt, PromptBuilder
 from engine.generate.vllm_engine import lora_request, need_vllm, one_line, open_adapter, open_tokenizer, start_engine
 
 _PROBE = "The sum of 3 and 4 is 7, and the sum of 5 and 6 is 11."
@@ -29,6 +28,7 @@ class VllmGenerator:
     The reply is decoded after the prefix, under the grammar of what may follow it (see engine.generate.continuation).
     The labels are asked for beside it, one token each without a grammar: their prompt is in the prefix cache, or is
     computed twice where prefix_caching is off. A label of several tokens takes one such request for each token.
+    With a label_threshold they are asked for first, and the reply goes on after the label that it picks.
     Requests of lower priority number are served first. Tensor and pipeline ranks are processes of this node, or with
     executor "ray" actors in the placement group that this process runs in.
 
@@ -69,39 +69,49 @@ class VllmGenerator:
 
     async def _generate(self, request: GenerationRequest) -> Generation:
         prompt = self._prompts.build(request)
-        room = max([request.max_tokens, *map(len, prompt.labels)])
+        room = max([request.max_tokens, *(len(label) + 1 for label in prompt.labels)])
         limit = max(0, self.max_length - room)
         if len(prompt.tokens) > limit:
             raise PromptTooLong(len(prompt.tokens), limit)
-        params = _sampling(request)
-        reply, labels = await asyncio.gather(
-            self._ask(prompt.tokens, params, self._lora, request.priority),
-            self._score(prompt.tokens, prompt.labels, request.priority),
-        )
+        label, begun = "", []
+        if request.labels and request.label_threshold is not None:
+            scores = await self._score(prompt, request.priority)
+            pick = 0 if scores[0] - scores[1] >= request.label_threshold else 1
+            label, begun = request.labels[pick], prompt.labels[pick]
+            params = _sampling(request, label, len(begun))
+            reply = await self._ask(prompt.tokens + begun, params, self._lora, request.priority)
+        else:
+            params = _sampling(request)
+            reply, scores = await asyncio.gather(
+                self._ask(prompt.tokens, params, self._lora, request.priority), self._score(prompt, request.priority)
+            )
         output = reply.outputs[0]
         if output.finish_reason not in ("stop", "length"):
             raise BackendError(f"the engine ended the {request.role} reply as '{output.finish_reason}'")
+        # A reply cut inside a multi-byte character decodes to a replacement character at its end.
+        text = output.text.rstrip("\ufffd") if output.finish_reason == "length" else output.text
         return Generation(
-            # A reply cut inside a multi-byte character decodes to a replacement character at its end.
-            text=request.prefix + (output.text.rstrip("\ufffd") if output.finish_reason == "length" else output.text),
+            text=request.prefix + label + text,
             prompt_tokens=len(prompt.tokens),
-            completion_tokens=len(output.token_ids),
+            completion_tokens=len(begun) + len(output.token_ids),
             finish_reason=output.finish_reason,
-            label_logprobs=(labels[0], labels[1]) if labels else None,
+            label_logprobs=(scores[0], scores[1]) if scores else None,
             metadata=_metadata(reply),
         )
 
-    async def _score(self, tokens: list[int], labels: Sequence[Sequence[int]], priority: int) -> list[float]:
-        """The log-probability of each label after the tokens, summed over the label's own tokens."""
+    async def _score(self, prompt: Prompt, priority: int) -> list[float]:
+        """The log-probability of each label after the prompt, summed over the label's own tokens."""
         following: dict[tuple[int, ...], list[int]] = {}
-        for label in labels:
+        for label in prompt.labels:
             for i, token in enumerate(label):
                 wanted = following.setdefault(tuple(label[:i]), [])
                 if token not in wanted:
                     wanted.append(token)
-        asked = [self._next(tokens + list(begun), wanted, self._lora, priority) for begun, wanted in following.items()]
+        asked = [
+            self._next(prompt.tokens + list(begun), wanted, self._lora, priority) for begun, wanted in following.items()
+        ]
         found = dict(zip(following, await asyncio.gather(*asked), strict=True))
-        return [sum(found[tuple(label[:i])][token] for i, token in enumerate(label)) for label in labels]
+        return [sum(found[tuple(label[:i])][token] for i, token in enumerate(label)) for label in prompt.labels]
 
     async def _next(self, tokens: list[int], wanted: list[int], lora: Any, priority: int = 0) -> dict[int, float]:
         """The log-probabilities of the wanted ids as the next token, no grammar in force."""
@@ -153,17 +163,18 @@ async def _stop(engine: Any) -> None:
     engine.shutdown()
 
 
-def _sampling(request: GenerationRequest) -> Any:
+def _sampling(request: GenerationRequest, label: str = "", spent: int = 0) -> Any:
+    """How to go on after the prefix, and after the label of `spent` tokens where one was picked."""
     from vllm.sampling_params import RequestOutputKind, SamplingParams, StructuredOutputsParams
 
     held = None
     if request.schema is not None:
-        held = StructuredOutputsParams(grammar=continuation(request.schema, request.prefix))
+        held = StructuredOutputsParams(grammar=continuation(request.schema, request.prefix + label))
     try:
         return SamplingParams(
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
-            max_tokens=request.max_tokens,
+            max_tokens=max(1, request.max_tokens - spent),
             stop=list(request.stop),
             structured_outputs=held,
             output_kind=RequestOutputKind.FINAL_ONLY,

@@ -23,12 +23,12 @@ class FakeReplica:
         self.epoch = uuid.uuid4().hex
         self.mailbox = Mailbox(self.endpoint)
 
-    async def call(self, client, acks, items, cancels):
+    async def call(self, message):
         self.calls += 1
         if self.gone:
             raise self.gone
         mailbox, epoch = self.mailbox, self.epoch
-        results = await mailbox.exchange(acks, items, cancels)
+        results = await mailbox.exchange(message)
         if epoch != self.epoch:
             raise Unreachable("the process died")
         if self.lose:

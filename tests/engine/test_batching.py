@@ -1,4 +1,5 @@
 import asyncio
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,16 @@ class Prioritised:
     priority: int
 
 
+def in_a_loop(test):
+    """Run an async test in an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(*arguments, **named):
+        asyncio.run(test(*arguments, **named))
+
+    return run
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(WAIT_S):
         while not condition():
@@ -47,6 +58,7 @@ async def asked_together(batcher: Batcher, items: Sequence) -> list:
     return await asyncio.gather(*(batcher(item) for item in items), return_exceptions=True)
 
 
+@in_a_loop
 async def test_what_waits_while_a_batch_runs_forms_the_next():
     run = Held()
     run.released.clear()
@@ -62,6 +74,7 @@ async def test_what_waits_while_a_batch_runs_forms_the_next():
     assert len(run.threads) == 1
 
 
+@in_a_loop
 async def test_a_batch_is_never_larger_than_max_batch_and_keeps_the_order_of_the_calls():
     run = Held()
     batcher = Batcher(run, max_batch=4)
@@ -69,6 +82,7 @@ async def test_a_batch_is_never_larger_than_max_batch_and_keeps_the_order_of_the
     assert run.batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 
+@in_a_loop
 async def test_calls_that_come_shortly_after_each_other_share_a_batch():
     run = Held()
     batcher = Batcher(run, max_batch=8, window_s=0.2)
@@ -79,12 +93,14 @@ async def test_calls_that_come_shortly_after_each_other_share_a_batch():
     assert run.batches == [[1, 2]]
 
 
+@in_a_loop
 async def test_a_full_batch_does_not_wait_for_company():
     batcher = Batcher(Held(), max_batch=2, window_s=WAIT_S * 10)
     async with asyncio.timeout(WAIT_S):
         assert await asked_together(batcher, [1, 2]) == [10, 20]
 
 
+@in_a_loop
 async def test_lower_priorities_go_first_and_equals_in_order_of_arrival():
     run = Held(lambda items: [item.name for item in items])
     batcher = Batcher(run, max_batch=2)
@@ -93,12 +109,14 @@ async def test_lower_priorities_go_first_and_equals_in_order_of_arrival():
     assert [[item.name for item in batch] for batch in run.batches] == [["b", "d"], ["c", "e"], ["a"]]
 
 
+@in_a_loop
 async def test_one_items_exception_is_its_callers_alone():
     fault = BackendError("item 2 is bad")
     batcher = Batcher(Held(lambda items: [fault if item == 2 else item for item in items]), max_batch=8)
     assert await asked_together(batcher, [1, 2, 3]) == [1, fault, 3]
 
 
+@in_a_loop
 async def test_an_exception_of_the_whole_batch_reaches_every_caller_and_the_next_batch_runs():
     def reply(items):
         if 2 in items:
@@ -115,17 +133,20 @@ async def test_an_exception_of_the_whole_batch_reaches_every_caller_and_the_next
 @pytest.mark.parametrize(
     "reply", [lambda items: [1], lambda items: [*items, 0], lambda items: [], lambda items: None, lambda items: 7]
 )
+@in_a_loop
 async def test_a_reply_that_is_not_one_entry_per_item_is_everybodys_error(reply):
     found = await asked_together(Batcher(Held(reply), max_batch=8), [1, 2, 3])
     assert len(found) == 3
     assert all(isinstance(error, Exception) for error in found)
 
 
+@in_a_loop
 async def test_a_wrong_number_of_results_is_told_with_both_numbers():
     with pytest.raises(RuntimeError, match="a batch of 1 came back as 2 results"):
         await Batcher(Held(lambda items: [1, 2]), max_batch=8)(1)
 
 
+@in_a_loop
 async def test_a_caller_that_gave_up_while_waiting_is_not_worked_for():
     run = Held()
     run.released.clear()
@@ -143,6 +164,7 @@ async def test_a_caller_that_gave_up_while_waiting_is_not_worked_for():
     assert waiting[0].cancelled()
 
 
+@in_a_loop
 async def test_a_caller_that_gives_up_while_its_batch_runs_leaves_the_others_their_results():
     run = Held()
     run.released.clear()
@@ -157,6 +179,7 @@ async def test_a_caller_that_gives_up_while_its_batch_runs_leaves_the_others_the
     assert await batcher(3) == 30
 
 
+@in_a_loop
 async def test_all_callers_gave_up_and_the_batch_function_is_not_called():
     run = Held()
     batcher = Batcher(run, max_batch=8, window_s=0.05)
@@ -168,6 +191,7 @@ async def test_all_callers_gave_up_and_the_batch_function_is_not_called():
     assert await batcher(2) == 20
 
 
+@in_a_loop
 async def test_the_event_loop_is_free_while_a_batch_runs():
     run = Held()
     run.released.clear()
@@ -181,6 +205,7 @@ async def test_the_event_loop_is_free_while_a_batch_runs():
     assert (ticks, await asking) == (20, 10)
 
 
+@in_a_loop
 async def test_after_close_a_call_fails_and_does_not_hang():
     batcher = Batcher(Held(), max_batch=8)
     assert await batcher(1) == 10

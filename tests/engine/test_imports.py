@@ -140,6 +140,7 @@ def import_all(modules: list[str], blocked: tuple[str, ...]) -> tuple[dict[str, 
     return failures, set(loaded)
 
 
+@pytest.mark.slow
 def test_every_module_imports_without_the_extras():
     modules = [module_of(path) for path in FILES]
     failures, loaded = import_all(modules, EXTRAS)

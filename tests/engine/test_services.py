@@ -1,4 +1,5 @@
 import asyncio
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -71,6 +72,16 @@ class BatchGenerator(Recorder):
         return [BackendError("no") if request.seed == 2 else Generation("ok", 1, 1, "stop") for request in requests]
 
 
+def in_a_loop(test):
+    """Run an async test in an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(*arguments, **named):
+        asyncio.run(test(*arguments, **named))
+
+    return run
+
+
 def opened(monkeypatch, backend, pool=None):
     """The endpoint of a backend class of this file, and the instance that it was opened with."""
     pool = pool or SyntheticConfig()
@@ -89,6 +100,7 @@ async def together(endpoint, items):
     return await asyncio.gather(*(endpoint(item) for item in items), return_exceptions=True)
 
 
+@in_a_loop
 async def test_searches_of_different_k_share_a_batch_and_each_gets_its_own_length(monkeypatch):
     endpoint, backend = opened(monkeypatch, Searcher)
     found = await together(endpoint, [SearchItem("a", 2), SearchItem("b", 5), SearchItem("c", 0)])
@@ -97,12 +109,14 @@ async def test_searches_of_different_k_share_a_batch_and_each_gets_its_own_lengt
     assert backend.config == SyntheticConfig()
 
 
+@in_a_loop
 async def test_a_pools_max_batch_bounds_a_search(monkeypatch):
     endpoint, backend = opened(monkeypatch, Searcher, SyntheticConfig(max_batch=2))
     await together(endpoint, [SearchItem(query, 1) for query in "abcde"])
     assert [queries for queries, _ in backend.calls] == [["a", "b"], ["c", "d"], ["e"]]
 
 
+@in_a_loop
 async def test_queries_and_passages_are_encoded_apart_and_come_back_to_their_callers(monkeypatch):
     endpoint, backend = opened(monkeypatch, Encoder)
     items = [
@@ -116,6 +130,7 @@ async def test_queries_and_passages_are_encoded_apart_and_come_back_to_their_cal
     assert sorted(backend.calls) == [(["a", "bb", "dddd"], "passage"), (["ccc"], "query")]
 
 
+@in_a_loop
 async def test_a_model_that_schedules_for_itself_gets_no_more_than_its_slots(monkeypatch):
     endpoint, backend = opened(monkeypatch, AwaitedGenerator)
     found = await together(endpoint, [JUDGE] * 10)
@@ -123,6 +138,7 @@ async def test_a_model_that_schedules_for_itself_gets_no_more_than_its_slots(mon
     assert backend.most == 3
 
 
+@in_a_loop
 async def test_a_batch_models_error_is_one_requests_own(monkeypatch):
     endpoint, backend = opened(monkeypatch, BatchGenerator)
     requests = [GenerationRequest("judge", JUDGE.messages, 8, seed=seed) for seed in range(6)]
@@ -131,6 +147,7 @@ async def test_a_batch_models_error_is_one_requests_own(monkeypatch):
     assert backend.calls == [4, 2]
 
 
+@in_a_loop
 async def test_a_request_goes_to_the_model_of_its_role():
     async def named(name, item):
         return name
@@ -142,6 +159,7 @@ async def test_a_request_goes_to_the_model_of_its_role():
     assert found == ["small", "small", "big"]
 
 
+@in_a_loop
 async def test_search_and_encode_hand_on_what_they_are_asked():
     async def echo(item):
         return item

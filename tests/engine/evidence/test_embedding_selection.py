@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.config import EmbeddingConfig
@@ -54,6 +54,7 @@ def test_no_sentences():
     assert select([], none, unit(0), EmbeddingConfig()) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 350), max_size=5), st.lists(st.integers(0, 350), min_size=1, max_size=3), st.data())
 def test_nothing_left_out_is_better_than_what_is_kept(sentences, asked, data):
     cap = data.draw(st.integers(1, 6))

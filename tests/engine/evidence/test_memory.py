@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.evidence.memory import estimate_tokens, extend, render
@@ -119,6 +119,7 @@ SPANS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(SPANS, max_size=12), st.integers(0, 120))
 def test_a_rendering_never_exceeds_its_budget_and_shows_whole_spans_under_their_titles(memory, budget):
     text, left_out = render(memory, budget)
@@ -134,6 +135,7 @@ def test_a_rendering_never_exceeds_its_budget_and_shows_whole_spans_under_their_
         available.remove(one)
 
 
+@settings(deadline=None)
 @given(st.lists(SPANS, max_size=12), st.integers(0, 120))
 def test_no_span_is_left_out_for_one_that_ranks_below_it_and_is_as_large(memory, budget):
     same = [replace(item, text="x" * 8, doc_id=f"d{i}", title="T" * 4) for i, item in enumerate(memory)]
@@ -143,6 +145,7 @@ def test_no_span_is_left_out_for_one_that_ranks_below_it_and_is_as_large(memory,
     assert text.count("- ") == len(kept)
 
 
+@settings(deadline=None)
 @given(st.lists(SPANS, max_size=12))
 def test_with_room_enough_nothing_is_left_out_and_each_block_has_one_heading(memory):
     text, left_out = render(memory, 100_000)
@@ -151,6 +154,7 @@ def test_with_room_enough_nothing_is_left_out_and_each_block_has_one_heading(mem
     assert len(headings) == len({(item.turn, item.doc_id) for item in memory})
 
 
+@settings(deadline=None)
 @given(st.lists(SPANS, max_size=8), st.lists(SPANS, max_size=8))
 def test_extend_keeps_what_was_there_in_front_and_never_repeats(memory, new):
     before = extend([], memory)
