@@ -16,10 +16,14 @@ from engine.errors import BackendDead, BackendError, IndexMismatch
 from engine.records import Hit, Passage
 from engine.retrieve import fingerprint, jvm
 from engine.retrieve.lucene_index import ANALYZER
+from engine.retrieve.self_check import self_check
 from engine.retrieve.stored_passage import json_to_passage
 
 CACHED_PASSAGES = 20_000
 """Passages kept in memory, about 4 KB each: reading one from Lucene costs more than scoring a query for it."""
+
+SAMPLE = 5
+"""Passages that must find themselves when an index is opened; copies and near-copies may fail, most may not."""
 
 _MAX_CLAUSES = 2**31 - 1
 
@@ -61,6 +65,12 @@ class Bm25:
         self._order = _score_then_id()
         self._to_json = jvm.java_class("com.fasterxml.jackson.databind.ObjectMapper")().writeValueAsString
         self._passage = lru_cache(maxsize=CACHED_PASSAGES)(self._read_passage)
+        failures = self_check(self, self._sample())
+        if len(failures) > SAMPLE // 2:
+            raise IndexMismatch(
+                f"the index at {index_dir} does not find its own passages: {failures[0]}; delete it and build it again "
+                "with `stopgap index`"
+            )
 
     def search(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         """One ranked list per query, each at most k long (see Retriever).
@@ -116,6 +126,11 @@ class Bm25:
             Hit(passage, rank, score) for rank, (passage, score) in enumerate(zip(passages, scores, strict=True), 1)
         ]
         return [hit for hit in hits if hit.score > 0.0]
+
+    def _sample(self) -> list[Passage]:
+        """Passages of the index at even distances, for the self-check."""
+        count = self._searcher.getIndexReader().maxDoc()
+        return [self._passage(number) for number in range(0, count, max(1, count // SAMPLE))][:SAMPLE]
 
     def _read_passage(self, number: int) -> Passage:
         raw = self._open.doc_raw(number)

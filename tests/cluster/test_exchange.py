@@ -204,3 +204,25 @@ def test_the_engines_last_words_are_kept():
         await exchange.aclose()
 
     asyncio.run(scenario())
+
+
+def test_every_replica_gets_its_share():
+    async def scenario():
+        endpoints = [Counting(0.005), Counting(0.005)]
+        exchange = client(*(FakeReplica(endpoint) for endpoint in endpoints))
+        await asyncio.gather(*(exchange(n) for n in range(200)))
+        assert all(len(endpoint.seen) >= 60 for endpoint in endpoints)
+        await exchange.aclose()
+
+    asyncio.run(scenario())
+
+
+def test_polls_grow_longer_while_nothing_comes():
+    async def scenario():
+        replica = FakeReplica(Counting(1.2))
+        exchange = client(replica)
+        assert await exchange(3) == 9
+        assert replica.calls < 25
+        await exchange.aclose()
+
+    asyncio.run(scenario())

@@ -15,7 +15,9 @@ from engine.generate import Generation, GenerationRequest
 from engine.generate.adapter import Adapter, check_targets, read_adapter
 from engine.generate.transformers import TransformersGenerator
 
-ASK = GenerationRequest("judge", ({"role": "user", "content": "who directed the film?"},), 12, labels=(" true", " false"))
+ASK = GenerationRequest(
+    "judge", ({"role": "user", "content": "who directed the film?"},), 12, labels=(" true", " false")
+)
 
 
 @pytest.fixture(scope="module")

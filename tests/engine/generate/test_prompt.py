@@ -28,7 +28,9 @@ def ask(text: str = "x", **more: Any) -> GenerationRequest:
 
 def test_the_prompt_opens_the_assistants_turn_with_the_prefix(prompts: PromptBuilder, tokenizer: Any) -> None:
     prompt = prompts.build(ask("is it?", prefix='{"sufficient":'))
-    assert tokenizer.decode(prompt.tokens) == '<|im_start|>user\nis it?<|im_end|>\n<|im_start|>assistant\n{"sufficient":'
+    assert (
+        tokenizer.decode(prompt.tokens) == '<|im_start|>user\nis it?<|im_end|>\n<|im_start|>assistant\n{"sufficient":'
+    )
     assert prompt.tokens[0] == tokenizer.convert_tokens_to_ids("<|im_start|>")
     assert prompt.labels == ()
 
@@ -59,7 +61,9 @@ def test_a_reply_keeps_its_first_space_where_decoding_drops_it() -> None:
     inner = Tokenizer(models.BPE(unk_token="<unk>"))
     inner.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
     inner.decoder = decoders.Metaspace(prepend_scheme="first")
-    inner.train_from_iterator(["the answer is Paris"], trainers.BpeTrainer(special_tokens=["<unk>"], show_progress=False))
+    inner.train_from_iterator(
+        ["the answer is Paris"], trainers.BpeTrainer(special_tokens=["<unk>"], show_progress=False)
+    )
     prompts = PromptBuilder(PreTrainedTokenizerFast(tokenizer_object=inner, unk_token="<unk>"))
     prompt, reply = (inner.encode(text).ids for text in ("the answer is", "the answer is Paris"))
     assert inner.decode(reply[len(prompt) :]) == "Paris"

@@ -120,7 +120,9 @@ def test_reply_begins_with_the_prefix_and_labels_are_scored_after_it(
 
 def test_labels_are_scored_before_the_grammar_masks(generator: TransformersGenerator) -> None:
     free = only(generator, ask("is it?", prefix='{"sufficient":', labels=(" true", " false")))
-    held = only(generator, ask("is it?", prefix='{"sufficient":', labels=(" true", " false"), schema=GAPS, max_tokens=90))
+    held = only(
+        generator, ask("is it?", prefix='{"sufficient":', labels=(" true", " false"), schema=GAPS, max_tokens=90)
+    )
     assert held.label_logprobs == pytest.approx(free.label_logprobs, abs=1e-4)
     assert held.text.startswith(('{"sufficient": true', '{"sufficient": false'))
 
@@ -139,7 +141,9 @@ def test_a_label_threshold_picks_the_label(generator: TransformersGenerator, lab
 
 
 def test_a_label_threshold_picks_labels_of_several_tokens_without_a_schema(generator: TransformersGenerator) -> None:
-    request = ask("is it?", prefix='{"sufficient":', labels=(" true", " false, alas"), label_threshold=1e9, max_tokens=9)
+    request = ask(
+        "is it?", prefix='{"sufficient":', labels=(" true", " false, alas"), label_threshold=1e9, max_tokens=9
+    )
     got = only(generator, request)
     assert got.text.startswith('{"sufficient": false, alas')
     assert got.completion_tokens == 9
@@ -285,7 +289,9 @@ def test_a_failure_inside_a_batch_is_traced_to_its_request(
     assert isinstance(results[2], Generation)
 
 
-def test_a_lost_gpu_is_the_end_of_the_backend(generator: TransformersGenerator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_gpu_is_the_end_of_the_backend(
+    generator: TransformersGenerator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def lost(work: object) -> object:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
