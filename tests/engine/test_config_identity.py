@@ -49,6 +49,11 @@ NOT_IN_THE_KEY_OF_A_POOL = {
     "max_retries",
     "api_key_env",
     "heap",
+    "slots",
+    "max_batch",
+    "batch_size",
+    "threads",
+    "prefix_cache_mb",
 }
 OTHERS = [
     "other",
