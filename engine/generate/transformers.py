@@ -16,6 +16,7 @@ from engine.generate.plain import PlainModel
 from engine.generate.prefixes import PrefixCache
 from engine.generate.prompt import PromptBuilder
 from engine.generate.ragged import RaggedModel
+from engine.torch_threads import set_threads
 
 _TOLERANCE = {"float32": 1e-4, "bfloat16": 5e-2, "float16": 1e-2}
 
@@ -31,12 +32,10 @@ class TransformersGenerator:
     """
 
     def __init__(self, config: TransformersConfig) -> None:
-        import torch
+        set_threads(config.threads)
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
-        if config.threads is not None:
-            torch.set_num_threads(config.threads)
         self.max_batch, self.max_length = config.max_batch, config.max_length
         tokenizer, model = _load(config)
         ends = _stop_ids(tokenizer, model)

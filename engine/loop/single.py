@@ -13,5 +13,6 @@ async def single(episode: Episode, steps: Steps, config: SingleConfig) -> None:
     episode.begin_turn(None)
     hits = await steps.retrieve(episode, episode.question.text, "question")
     episode.remember(await steps.extract(episode, (), hits))
+    episode.close_turn()
     await steps.reason(episode)
     episode.stop_reason = StopReason.BUDGET if episode.read else StopReason.EMPTY_RETRIEVAL

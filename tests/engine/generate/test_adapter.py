@@ -80,7 +80,7 @@ def test_an_adapter_of_another_base_is_refused_before_the_model_loads(
 
     adapter = edit(make_adapter(base, tmp_path), base_model_name_or_path="org/Other-3B")
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", None)
-    with pytest.raises(ConfigError, match="was trained on 'org/Other-3B', but the model is '.*tiny-instruct'"):
+    with pytest.raises(ConfigError, match=r"was trained on 'org/Other-3B', but the model is '.*tiny-instruct'"):
         load(base, adapter)
 
 
@@ -97,7 +97,7 @@ def test_unknown_target_modules_are_refused_before_the_model_loads(
 
 def test_an_adapter_of_another_shape_is_one_line(base: Path, tmp_path: Path) -> None:
     wide = build_model(tmp_path / "wide" / "tiny-instruct", hidden_size=48)
-    with pytest.raises(ConfigError, match="does not fit the model: .*size mismatch") as caught:
+    with pytest.raises(ConfigError, match=r"does not fit the model: .*size mismatch") as caught:
         load(base, make_adapter(wide, tmp_path / "adapter"))
     assert "\n" not in str(caught.value)
 

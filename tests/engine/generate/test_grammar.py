@@ -89,7 +89,7 @@ def test_properties_keep_the_order_of_the_schema(grammars: Grammars) -> None:
     turned = {**VERDICT, "properties": dict(reversed(VERDICT["properties"].items()))}  # type: ignore[attr-defined]
     assert json.dumps(turned, sort_keys=True) == json.dumps(VERDICT, sort_keys=True)
     grammars.start(turned, '{"gap":')
-    with pytest.raises(BackendError, match="prefix '{\"gap\":' does not fit"):
+    with pytest.raises(BackendError, match=r"prefix '\{\"gap\":' does not fit"):
         grammars.start(VERDICT, '{"gap":')
 
 
