@@ -17,6 +17,17 @@ from engine.truncate.fixed import FixedK
 from engine.truncate.gapr import GapR
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML's safe types without dates: a date is text here, and an impossible one no error."""
+
+
+# A table of its own: some libraries change the one of SafeLoader for the whole process.
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, form) for tag, form in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> ExperimentConfig:
     """The experiment of a YAML file with overrides such as `loop.max_turns=2` applied.
 
@@ -51,8 +62,8 @@ def _load(path: Path, above: tuple[Path, ...]) -> dict[str, Any]:
 
 def _mapping(text: str, source: str) -> dict[str, Any]:
     try:
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # a ValueError comes from a date that there is not
+        values = yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
         raise ConfigError(f"{source} is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{source} must hold a mapping of keys, found {type(values).__name__}")
@@ -93,8 +104,8 @@ def _override(text: str) -> dict[str, Any]:
     if not equals or not path or "" in path.split("."):
         raise ConfigError(f"override '{text}' must look like a.b=value")
     try:
-        nested: Any = yaml.safe_load(value)
-    except (yaml.YAMLError, ValueError) as error:
+        nested: Any = yaml.load(value, _Loader)
+    except yaml.YAMLError as error:
         raise ConfigError(f"override '{text}': the value is not YAML") from error
     for key in reversed(path.split(".")):
         nested = {key: nested}
