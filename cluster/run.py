@@ -125,7 +125,8 @@ def _dataset(assignment: Assignment, missing: Sequence[tuple[int, str]]) -> ray.
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
-    at_once = -(-cluster.questions_in_flight // cluster.shard_size) + 1
+    # Twice what the places hold: most questions of an old shard have ended while its slowest keeps it open.
+    at_once = 2 * -(-cluster.questions_in_flight // cluster.shard_size) + 1
     runners = min(cluster.runners, len(missing))
     rows = [{"shard": shard, "shard_id": shard_id} for shard, shard_id in missing]
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(

@@ -54,9 +54,11 @@ class RunDir:
     ) -> Receipt:
         """Publishes a shard's rows and then its receipt; a later attempt changes nothing."""
         draft = Receipt(shard, shard_id, len(rows), 0, "")
-        self.store.publish(draft.traces, _parquet(rows, TRACES))
-        self.store.publish(draft.timings, _parquet(timings, TIMINGS))
-        published = pq.read_table(io.BytesIO(self.store.read(draft.traces))).to_pylist()
+        table = pa.Table.from_pylist(list(rows), schema=TRACES)
+        if not self.store.publish(draft.traces, _parquet(table)):
+            table = pq.read_table(io.BytesIO(self.store.read(draft.traces)))
+        self.store.publish(draft.timings, _parquet(pa.Table.from_pylist(list(timings), schema=TIMINGS)))
+        published = table.to_pylist()
         errors = sum(row["status"] == "error" for row in published)
         receipt = Receipt(shard, shard_id, len(published), errors, rows_digest(published))
         self.store.publish(f"receipts/{shard_id}.json", json.dumps(asdict(receipt)).encode())
@@ -114,7 +116,7 @@ def rows_digest(rows: Sequence[dict[str, Any]]) -> str:
     return digest.hexdigest()
 
 
-def _parquet(rows: Sequence[dict[str, Any]], schema: pa.Schema) -> bytes:
+def _parquet(table: pa.Table) -> bytes:
     buffer = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), buffer, compression="zstd")
+    pq.write_table(table, buffer, compression="zstd")
     return buffer.getvalue()

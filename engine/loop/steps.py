@@ -75,11 +75,10 @@ class Steps:
         episode.charge("retriever", time.perf_counter() - started)
         episode.issued.append(query)
 
-        def mark(hit: Hit) -> str:
-            return hit.doc_id if config.dedup == "passage" else hit.title.casefold()
-
-        fresh = [hit for hit in found if mark(hit) not in episode.seen]
-        dropped = [hit for hit in found if mark(hit) in episode.seen]
+        by_passage = config.dedup == "passage"
+        marks = [hit.doc_id if by_passage else hit.title.casefold() for hit in found]
+        fresh = [hit for hit, mark in zip(found, marks, strict=True) if mark not in episode.seen]
+        dropped = [hit for hit, mark in zip(found, marks, strict=True) if mark in episode.seen]
         pool = [Hit(hit.passage, rank, hit.score) for rank, hit in enumerate(fresh[: config.pool], 1)]
         kept = pool[: keep([hit.score for hit in pool], self._config.truncate)]
         lost = {key_of(episode.question, hit.passage) for hit in dropped if hit.doc_id not in episode.read}
@@ -91,7 +90,7 @@ class Steps:
             seen_dropped=len(dropped),
             gold_dropped=len(lost - episode.gold_read - {None}),
         )
-        episode.seen.update(mark(hit) for hit in kept)
+        episode.seen.update(hit.doc_id if by_passage else hit.title.casefold() for hit in kept)
         episode.read_hits(kept)
         return kept
 
