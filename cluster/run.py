@@ -8,6 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from engine.errors import RunError
 from engine.services import pools_of
 
 POLL_S = 0.5
+CONSUMER_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,28 +66,32 @@ def execute(
         show(Progress("loading", before, total, 0.0, None))
         monitor_name = f"stopgap-monitor-{uuid.uuid4().hex}"
         monitor = MONITOR_ACTOR.options(name=monitor_name).remote()
-        with running_pools(pools, monitor_name, config.cluster.init_timeout_s) as replicas:
+        with ExitStack() as afterwards, running_pools(pools, monitor_name, config.cluster.init_timeout_s) as replicas:
             assignment = Assignment(prepared.run.store.where(), config, replicas, monitor_name)
-            _drive(
-                assignment,
-                missing,
+            finished: queue.Queue[Any] = queue.Queue()
+            consumer = threading.Thread(target=_consume, args=(assignment, missing, finished), daemon=True)
+            consumer.start()
+            # It ends once the pools are gone; Ray exits the process if it still talks to Ray when that is shut down.
+            afterwards.callback(consumer.join, CONSUMER_S)
+            _watch(
+                config.cluster.watchdog_s,
+                len(missing),
+                finished,
                 monitor,
                 lambda s, t: show(Progress("running", min(total, before + s.totals.done), total, t, s)),
             )
 
 
-def _drive(
-    assignment: Assignment,
-    missing: Sequence[tuple[int, str]],
+def _watch(
+    watchdog_s: float,
+    left: int,
+    finished: queue.Queue[Any],
     monitor: ActorHandle,
     show: Callable[[Snapshot, float], None],
 ) -> None:
-    """Streams the shards through the runners, watching the pulse until the last receipt or a failure."""
-    finished: queue.Queue[Any] = queue.Queue()
-    threading.Thread(target=_consume, args=(assignment, missing, finished), daemon=True).start()
-    watchdog_s = assignment.config.cluster.watchdog_s
+    """Returns when all `left` shards are finished; raises RunError for a failure or watchdog_s without an answer."""
     started = moved = time.monotonic()
-    done, left = 0, len(missing)
+    done = 0
     while left:
         try:
             result = finished.get(timeout=POLL_S)
@@ -112,10 +118,12 @@ def _drive(
 
 
 def _consume(assignment: Assignment, missing: Sequence[tuple[int, str]], finished: queue.Queue[Any]) -> None:
-    """Puts "" or a failure per finished shard on the queue, or the exception that ended the data set."""
+    """Puts "" per finished shard on the queue, up to the first failure or the exception that ended the data set."""
     try:
         for row in _dataset(assignment, missing).iter_rows():
             finished.put(row["failure"])
+            if row["failure"]:
+                break
     except (RayError, RuntimeError, OSError, ValueError) as error:
         finished.put(error)
 

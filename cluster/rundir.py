@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from cluster.store import Store, open_store
 from engine.config import ExperimentConfig
 from engine.config_file import parse_config
-from engine.errors import RunError
+from engine.errors import DataError
 from engine.schema import TIMINGS, TRACES
 
 
@@ -100,9 +100,9 @@ class RunDir:
         return manifest
 
     def require(self) -> None:
-        """Raises RunError unless this is a run's folder."""
+        """Raises DataError unless this is a run's folder."""
         if not self.store.exists("manifest.json"):
-            raise RunError(
+            raise DataError(
                 f"{self.location} is not a run: it holds no manifest.json; name a folder made by `stopgap run`"
             )
 

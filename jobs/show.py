@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 
 from cluster.rundir import RunDir
-from engine.errors import RunError
+from engine.errors import DataError
 from engine.report.terminal import render_trace
 
 
@@ -33,7 +33,7 @@ def show(run: str, question_id: str) -> None:
 
 
 def find_row(run: RunDir, question_id: str) -> dict[str, Any]:
-    """The trace row of a question. Raises RunError naming near ids when it is not among the committed ones."""
+    """The trace row of a question. Raises DataError naming near ids when it is not among the committed ones."""
     run.require()
     seen: list[str] = []
     for batch in run.batches():
@@ -45,4 +45,4 @@ def find_row(run: RunDir, question_id: str) -> dict[str, Any]:
         if len(seen) < 10_000:
             seen.extend(ids.to_pylist())
     near = difflib.get_close_matches(question_id, seen, n=3) or seen[:3]
-    raise RunError(f"{run.location} has no committed question '{question_id}'; it has for example {', '.join(near)}")
+    raise DataError(f"{run.location} has no committed question '{question_id}'; it has for example {', '.join(near)}")

@@ -22,6 +22,7 @@ from cluster.prepare import prepared
 from cluster.run import execute
 from engine.config import ExperimentConfig
 from engine.data import read_questions
+from engine.errors import RunError
 from engine.loop import answer
 from engine.services import local_services
 
@@ -43,17 +44,21 @@ def overhead(json_file: str | None, skip_rss: bool) -> None:
     driver_rss_ratio (the driver's peak memory at 100,000 questions over that at 1,000).
     """
     figures: dict[str, float] = {}
+
+    def note(found: dict[str, float]) -> None:
+        figures.update(found)
+        for figure, value in found.items():
+            click.echo(f"{figure:28} {value:10.3f}")
+        if json_file:
+            Path(json_file).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
     with tempfile.TemporaryDirectory() as folder:
         for name, (latency, questions) in LATENCIES.items():
-            figures |= _spans(name, latency, questions, Path(folder) / name)
+            note(_spans(name, latency, questions, Path(folder) / name))
         if not skip_rss:
-            peaks = [_driver_peak(count, Path(folder) / str(count)) for count in RSS_QUESTIONS]
-            figures |= {f"driver_rss_mb_{count}": peak for count, peak in zip(RSS_QUESTIONS, peaks, strict=True)}
-            figures["driver_rss_ratio"] = peaks[1] / peaks[0]
-    for figure, value in figures.items():
-        click.echo(f"{figure:28} {value:10.3f}")
-    if json_file:
-        Path(json_file).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+            few, many = (_driver_peak(count, Path(folder) / str(count)) for count in RSS_QUESTIONS)
+            names = [f"driver_rss_mb_{count}" for count in RSS_QUESTIONS]
+            note({names[0]: few, names[1]: many, "driver_rss_ratio": many / few})
 
 
 def _spans(name: str, latency: float, questions: int, folder: Path) -> dict[str, float]:
@@ -65,7 +70,7 @@ def _spans(name: str, latency: float, questions: int, folder: Path) -> dict[str,
     first = pc.min(table["started_at"]).as_py()
     on_ray = pc.max(ends).as_py() - first
     if digest_calls != calls:
-        raise RuntimeError(f"the two sides made {digest_calls} and {calls} calls")
+        raise RunError(f"the two sides made {digest_calls} and {calls} calls")
     return {
         f"calls_{name}": calls,
         f"floor_s_{name}": calls * latency / SLOTS,
@@ -133,10 +138,13 @@ def _driver_peak(questions: int, folder: Path) -> float:
     """Peak resident megabytes of a driver process of its own."""
     child = subprocess.run(
         [sys.executable, "-m", "jobs.bench.overhead", str(questions), str(folder)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=True,
+        capture_output=True,
+        check=False,
     )
+    if child.returncode:
+        raise RunError(
+            f"a driver of {questions} questions ended with {child.returncode}: {child.stderr.decode()[-500:]}"
+        )
     return float(child.stdout.decode().strip().splitlines()[-1])
 
 

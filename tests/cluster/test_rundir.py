@@ -6,7 +6,7 @@ import pytest
 from cluster.plan import Plan, read_shard, write_plan
 from cluster.rundir import RunDir
 from cluster.store import open_store
-from engine.errors import DataError, RunError
+from engine.errors import DataError
 from engine.records import (
     Category,
     ErrorInfo,
@@ -78,7 +78,7 @@ def test_shards_of_nulls_and_of_everything_have_one_schema(location):
 
 
 def test_a_folder_that_is_no_run_is_said_so(tmp_path):
-    with pytest.raises(RunError, match="is not a run"):
+    with pytest.raises(DataError, match="is not a run"):
         RunDir(str(tmp_path)).manifest()
 
 

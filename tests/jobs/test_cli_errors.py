@@ -113,7 +113,7 @@ def test_a_runs_dir_that_cannot_be_made(mistake, config, tmp_path):
 def test_a_folder_that_is_no_run(call, tmp_path):
     for arguments in (["show", str(tmp_path), "q1"], ["report", str(tmp_path)]):
         code, out, err = call(*arguments)
-        assert code != 0
+        assert code == 2
         assert out == ""
         assert err.count("\n") == 1
         assert f"{tmp_path} is not a run" in err

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from cluster.prepare import prepared
 from cluster.rundir import RunDir
 from engine.config import ExperimentConfig
-from engine.errors import RunError
+from engine.errors import DataError
 from engine.records import Question, StopReason, Trace
 from engine.schema import trace_to_row
 from jobs.report import report, write_report
@@ -64,5 +64,5 @@ def test_show_prints_the_trace_and_names_near_ids(run):
     shown = CliRunner().invoke(show, [run.location, "q2"])
     assert shown.exit_code == 0
     assert "Where?" in shown.output
-    with pytest.raises(RunError, match="no committed question 'q3'; it has for example q"):
+    with pytest.raises(DataError, match="no committed question 'q3'; it has for example q"):
         find_row(run, "q3")
