@@ -13,8 +13,7 @@ from pydantic import BaseModel, ValidationError
 from engine import config as tree
 from engine.config import ExperimentConfig
 from engine.errors import ConfigError
-from engine.truncate.fixed import FixedK
-from engine.truncate.gapr import GapR
+from engine.truncate import CONFIGS
 
 
 class _Loader(yaml.SafeLoader):
@@ -139,6 +138,6 @@ def _written(path: Sequence[Any], values: Any) -> Iterator[str]:
 
 
 def _known_keys() -> list[str]:
-    models: list[type[BaseModel]] = [FixedK, GapR]
+    models: list[type[BaseModel]] = [*CONFIGS.values()]
     models += [value for value in vars(tree).values() if isinstance(value, type) and issubclass(value, BaseModel)]
     return sorted({name for model in models for name in model.model_fields})

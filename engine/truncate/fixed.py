@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from engine.truncate.ranked import Counts, Scores, ranked
+from engine.truncate.settings import Settings
 
 
-class FixedK(BaseModel):
+class FixedK(Settings):
     """Keep the first k hits (S2G-RAG reads 6)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["fixed"] = "fixed"
     k: Annotated[int, Field(ge=0)] = 6
 
 
-def fixed(scores: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64], *, k: int = 6) -> npt.NDArray[np.int64]:
-    """Number of leading hits to keep per list: min(k, length). The scores are not read.
+def fixed(scores: Scores, lengths: Counts, *, k: int = 6) -> Counts:
+    """Number of leading hits to keep per list: min(k, length), whatever the scores.
 
-    scores: [batch, L] float. lengths: [batch] int. Returns [batch] int. Raises ValueError for k < 0.
+    scores: [batch, L] float. lengths: [batch] int. Lists are read as by `ranked`. Returns [batch] int64; an empty list
+    keeps 0. Raises ValueError for k < 0.
     """
-    if k < 0:
-        raise ValueError(f"k must be at least 0, got {k}")
-    return np.minimum(k, np.asarray(lengths)).astype(np.int64)
+    k = FixedK.checked(k=k).k
+    return np.minimum(k, ranked(scores, lengths).lengths)

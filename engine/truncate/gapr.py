@@ -2,72 +2,81 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isfinite
+from operator import sub
 from typing import Annotated, Literal
 
 import numpy as np
-import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field
+
+from engine.truncate.gapr_kernel import MOST_GAPS, kept_counts
+from engine.truncate.ranked import Counts, Lists, Scores, arrays, bounded, ranked
+from engine.truncate.settings import Settings
+
+COMPILED_FROM = 4_096
+"""Smallest batch that is cut in compiled code. To load it takes as long as a few million lists in NumPy do, so a
+process that cuts small batches never does."""
 
 
-class GapR(BaseModel):
+class GapR(Settings):
     """GapR's parameters: gap floor eta as a share of the largest gap, number of gaps r, bounds on the cut."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["gapr"] = "gapr"
     eta: Annotated[float, Field(ge=0, le=1)] = 0.05
     r: Annotated[int, Field(ge=1)] = 3
     k_min: Annotated[int, Field(ge=1)] = 1
     k_max: Annotated[int, Field(ge=1)] | None = None
 
-    @model_validator(mode="after")
-    def _bounds(self) -> GapR:
-        if self.k_max is not None and self.k_min > self.k_max:
-            raise ValueError(f"k_min {self.k_min} is above k_max {self.k_max}")
-        return self
-
 
 def gapr(
-    scores: npt.NDArray[np.float64],
-    lengths: npt.NDArray[np.int64],
-    *,
-    eta: float = 0.05,
-    r: int = 3,
-    k_min: int = 1,
-    k_max: int | None = None,
-) -> npt.NDArray[np.int64]:
+    scores: Scores, lengths: Counts, *, eta: float = 0.05, r: int = 3, k_min: int = 1, k_max: int | None = None
+) -> Counts:
     """Number of leading hits to keep per ranked list, by the furthest of its r strongest gaps.
 
-    scores: [batch, L] float, each row sorted descending, padded past lengths. lengths: [batch] int. A score
-    that is not finite ends its list there. Returns [batch] int, within [k_min, k_max] and never above the
-    row's length; rows with no gap keep min(k_max, length). Equal gaps: the earlier one ranks first, so r=1 is
-    the largest-gap rule. Raises ValueError for eta outside [0, 1], r < 1, k_min < 1 or k_min > k_max.
-    Source: GapR, METHODS.md C.
+    scores: [batch, L] float. lengths: [batch] int. Lists are read as by `ranked`. A gap below eta times the list's
+    largest is no candidate. Returns [batch] int64, within [k_min, k_max] and never above the list's length; a list
+    without a gap keeps min(k_max, length), an empty one 0. Equal gaps: the earlier one is the stronger, so r=1 is the
+    largest-gap rule. Raises ValueError for eta outside [0, 1], r < 1, k_min < 1 or k_min > k_max.
+    Source: GapR, METHODS C.
     """
-    if not 0 <= eta <= 1:
-        raise ValueError(f"eta must be within [0, 1], got {eta}")
-    if r < 1:
-        raise ValueError(f"r must be at least 1, got {r}")
-    if k_min < 1 or (k_max is not None and k_min > k_max):
-        raise ValueError(f"need 1 <= k_min <= k_max, got k_min {k_min}, k_max {k_max}")
-    scores = np.asarray(scores, dtype=np.float64)
-    lengths = _finite_lengths(scores, np.asarray(lengths, dtype=np.int64))
-    ceiling = lengths if k_max is None else np.minimum(lengths, k_max)
-    width = scores.shape[1]
-    if width < 2:
+    config = GapR.checked(eta=eta, r=r, k_min=k_min, k_max=k_max)
+    scores, lengths = arrays(scores, lengths)
+    if len(scores) < COMPILED_FROM or config.r > MOST_GAPS:
+        return cut_batch(ranked(scores, lengths), config)
+    counts = kept_counts(scores, lengths, config.eta, config.r, config.k_min, config.k_max)
+    untidy = counts < 0
+    if untidy.any():
+        counts[untidy] = cut_batch(ranked(scores[untidy], lengths[untidy]), config)
+    return counts
+
+
+def cut_batch(lists: Lists, config: GapR) -> Counts:
+    """gapr in NumPy: for batches too small to load compiled code for, for large r, and as the proof of that code."""
+    ceiling = bounded(lists.lengths, lists.lengths, config.k_min, config.k_max)
+    if lists.scores.shape[1] < 2:
         return ceiling
-
-    inside = np.arange(width - 1) < lengths[:, None] - 1
-    with np.errstate(invalid="ignore"):
-        gaps = np.where(inside, scores[:, :-1] - scores[:, 1:], -np.inf)
+    with np.errstate(over="ignore"):
+        gaps = np.where(lists.inside[:, 1:], lists.scores[:, :-1] - lists.scores[:, 1:], -np.inf)
     largest = gaps.max(axis=1)
-    candidate = gaps >= eta * largest[:, None]
-    strongest = np.argsort(-gaps, axis=1, kind="stable")[:, :r]
-    boundary = np.where(np.take_along_axis(candidate & inside, strongest, axis=1), strongest + 1, 0).max(axis=1)
-    cut = np.clip(boundary, np.minimum(k_min, ceiling), ceiling)
-    return np.where(largest > 0, cut, ceiling)
+    floor = config.eta * largest if config.eta else np.zeros_like(largest)
+    strongest = np.argsort(-gaps, axis=1, kind="stable")[:, : config.r]
+    candidate = np.take_along_axis(gaps, strongest, axis=1) >= floor[:, None]
+    cut = np.where(candidate, strongest + 1, 0).max(axis=1)
+    return np.where(largest > 0, bounded(cut, lists.lengths, config.k_min, config.k_max), ceiling)
 
 
-def _finite_lengths(scores: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Lengths cut at the first score that is not finite."""
-    leading = np.logical_and.accumulate(np.isfinite(scores), axis=1).sum(axis=1)
-    return np.clip(lengths, 0, leading)
+def cut_one(scores: Sequence[float], config: GapR) -> int:
+    """gapr for one list, in plain Python: that is done before NumPy has begun."""
+    length = len(scores)
+    gaps = list(map(sub, scores, scores[1:]))
+    if not isfinite(sum(scores)) or min(gaps, default=0.0) < 0:
+        return int(cut_batch(ranked(np.array([scores]), np.array([length])), config)[0])
+    ceiling = length if config.k_max is None else min(length, config.k_max)
+    largest = max(gaps, default=0.0)
+    if largest == 0:
+        return ceiling
+    floor = config.eta * largest if config.eta else 0.0
+    strongest = sorted(range(length - 1), key=gaps.__getitem__, reverse=True)[: config.r]
+    cut = 1 + max(i for i in strongest if gaps[i] >= floor)
+    return max(min(config.k_min, ceiling), min(cut, ceiling))

@@ -14,6 +14,7 @@ FOLDERS = ("engine", "cluster", "jobs")
 FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
 FORBIDDEN = {"engine": {"ray", "cluster", "jobs"}, "cluster": {"jobs"}, "jobs": set()}
 HEAVY = {
+    "numba",
     "torch",
     "transformers",
     "vllm",
