@@ -3,7 +3,8 @@
 Each client keeps one long-polling call in flight per replica: it carries new items out and finished ones back. The
 client owns the table of what is outstanding. Item ids make a repeated call harmless: a replica ignores ids it knows
 and repeats results until they are acknowledged, so a lost reply costs nothing, and whatever a dead replica held is
-sent again, elsewhere if possible.
+sent again, elsewhere if possible. A replica that was lost gets nothing until it has answered an empty message, so that
+a death is counted against the items that were with it then, and a slow restart against none.
 """
 
 from __future__ import annotations
@@ -146,24 +147,20 @@ class ExchangeClient:
         loop = asyncio.get_running_loop()
         reached = heard = loop.time()
         while not lane.closed:
-            if not (lane.outgoing or lane.outstanding or lane.acks or lane.cancels):
+            if lane.up and not (lane.outgoing or lane.outstanding or lane.acks or lane.cancels):
                 lane.wake.clear()
                 await lane.wake.wait()
                 heard = loop.time()
             await asyncio.sleep(WINDOW_S)
-            sent, lane.outgoing = lane.outgoing, {}
-            lane.outstanding |= sent
-            acks, lane.acks = lane.acks, []
-            cancels, lane.cancels = lane.cancels, []
+            wait_s = min(POLL_S[1], max(POLL_S[0], (loop.time() - heard) / 8))
+            message = self._message(lane, wait_s) if lane.up else Message(self._client, [], [], [], 0.0)
             try:
-                wait_s = min(POLL_S[1], max(POLL_S[0], (loop.time() - heard) / 8))
-                items = [(item_id, pending.item) for item_id, pending in sent.items()]
-                reply = await lane.call(Message(self._client, acks, items, cancels, wait_s))
+                reply = await lane.call(message)
             except Unreachable as error:
                 self.last_error = str(error)
-                lane.up = False
+                deaths, lane.up = int(lane.up), False
                 lane.closed = error.final or loop.time() - reached > MAX_UNREACHABLE_S
-                self._requeue(lane, [*lane.outstanding, *lane.outgoing])
+                self._requeue(lane, [*lane.outstanding, *lane.outgoing], deaths)
                 await asyncio.sleep(RETRY_S)
                 continue
             reached = loop.time()
@@ -171,14 +168,23 @@ class ExchangeClient:
             lane.up = True
             if lane.epoch not in (None, reply.epoch):
                 self.last_error = self.last_error or "the replica restarted"
-                self._requeue(lane, [item_id for item_id in lane.outstanding if item_id not in sent])
+                sent = {item_id for item_id, _ in message.items}
+                self._requeue(lane, [item_id for item_id in lane.outstanding if item_id not in sent], 1)
             lane.epoch = reply.epoch
             self._settle(lane, reply)
+
+    def _message(self, lane: _Lane, wait_s: float) -> Message:
+        """Everything the lane has to say; its new items count as outstanding from here on."""
+        items = [(item_id, pending.item) for item_id, pending in lane.outgoing.items()]
+        lane.outstanding |= lane.outgoing
+        message = Message(self._client, lane.acks, items, lane.cancels, wait_s)
+        lane.outgoing, lane.acks, lane.cancels = {}, [], []
+        return message
 
     def _settle(self, lane: _Lane, reply: Reply) -> None:
         for item_id, outcome in reply.results:
             lane.acks.append(item_id)
-            pending = lane.outstanding.pop(item_id, None)
+            pending = lane.outstanding.pop(item_id, None) or lane.outgoing.pop(item_id, None)
             if pending is None or pending.future.done():
                 continue
             if not isinstance(outcome, Exception):
@@ -194,12 +200,15 @@ class ExchangeClient:
         if reply.dead:
             self.last_error = reply.dead
 
-    def _requeue(self, lane: _Lane, item_ids: Sequence[int]) -> None:
-        """Sends what a lost replica held again, wherever a replica is up; too many deaths on one item fail it."""
+    def _requeue(self, lane: _Lane, item_ids: Sequence[int], deaths: int) -> None:
+        """Sends what a lost replica held again, wherever a replica is up; too many deaths on one item fail it.
+
+        deaths: how many to count against each item, 0 while the replica is merely not back yet.
+        """
         lane.acks, lane.cancels = [], []
         for item_id in item_ids:
             pending = lane.outstanding.pop(item_id, None) or lane.outgoing.pop(item_id)
-            pending.attempts += 1
+            pending.attempts += deaths
             if pending.future.done():
                 continue
             if pending.attempts > self._retries + 1 and not lane.closed:

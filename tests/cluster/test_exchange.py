@@ -148,6 +148,27 @@ def test_a_request_that_kills_its_replica_every_time_fails_alone(monkeypatch):
     asyncio.run(scenario())
 
 
+def test_a_replica_that_takes_long_to_come_back_costs_its_items_nothing(monkeypatch):
+    monkeypatch.setattr("cluster.exchange.RETRY_S", 0.01)
+
+    async def scenario():
+        replica = FakeReplica(Counting(0.05))
+        exchange = client(replica, retries=0)
+        pending = [asyncio.create_task(exchange(n)) for n in range(5)]
+        await asyncio.sleep(0.03)
+        replica.gone = Unreachable("the actor is restarting")
+        before = replica.calls
+        await asyncio.sleep(0.3)
+        assert replica.calls > before + 5
+        late = asyncio.create_task(exchange(7))
+        replica.restart()
+        replica.gone = None
+        assert await asyncio.wait_for(asyncio.gather(*pending, late), 5) == [0, 1, 4, 9, 16, 49]
+        await exchange.aclose()
+
+    asyncio.run(scenario())
+
+
 def test_a_reply_that_never_comes_is_a_time_out_for_that_item_alone():
     async def scenario():
         async def endpoint(item):
