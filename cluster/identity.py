@@ -26,6 +26,9 @@ from engine.evidence.pointer import pointer_request
 from engine.evidence.summary import summary_request
 from engine.generate import GenerationRequest
 from engine.judge.prompt import judge_request
+from engine.loop.ircot import EXAMPLE, SYSTEM
+from engine.loop.probe import LAST_WORDS
+from engine.loop.search_r1 import NOTICE, PROMPT
 from engine.reason import reason_request
 from engine.services import pools_of
 
@@ -54,12 +57,18 @@ def prompt_digests(config: ExperimentConfig) -> dict[str, str]:
         "pointer": pointer_request("Q", (), (), PointerConfig()),
         "summary": summary_request("Q", (), (), SummaryConfig(), 64),
     }
-    return {name: _digest(_plain(request)) for name, request in requests.items()}
+    texts = {
+        "search_r1": [PROMPT, NOTICE, LAST_WORDS],
+        "ircot": [SYSTEM, EXAMPLE],
+    }
+    return {name: _digest(_plain(request)) for name, request in requests.items()} | {
+        name: _digest(parts) for name, parts in texts.items()
+    }
 
 
 def revisions(config: ExperimentConfig) -> dict[str, str]:
     """What identifies the weights behind each model and encoder of the run."""
-    return {name: _revision(pool) for name, pool in pools_of(config).items() if name != "retriever"}
+    return {name: _revision(pool) for name, pool in pools_of(config).items() if not name.startswith("retriever")}
 
 
 def run_key(config: ExperimentConfig, questions_digest: str, index_digest: str) -> str:

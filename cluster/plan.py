@@ -1,7 +1,7 @@
 """The shard plan: a question set, streamed once, cut into shards with content-addressed ids.
 
-Questions go to one Parquet file with one row group per shard, so that a runner reads just its own and the driver
-never holds the set.
+Questions go to one Arrow file with one record batch per shard, so that a runner reads just its own and the driver
+never holds the set. (Parquet keeps statistics of every row group in the writer's memory: 46 MB for 100,000 questions.)
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from cluster.store import Store
 from engine.errors import DataError
 from engine.records import Question
-from engine.schema import QUESTIONS, question_to_row, row_to_question
+from engine.rows import question_to_row, row_to_question
+from engine.schema import QUESTIONS
 
-QUESTIONS_FILE = "plan/questions.parquet"
+QUESTIONS_FILE = "plan/questions.arrow"
 SHARDS_FILE = "plan/shards.parquet"
 SHARDS = pa.schema([("shard", pa.int64()), ("content", pa.string()), ("questions", pa.int32())])
 
@@ -41,7 +43,7 @@ class Plan:
 
 
 def write_plan(questions: Iterable[Question], shard_size: int, folder: Path) -> Plan:
-    """Streams the questions into folder/plan/*.parquet and returns the plan.
+    """Streams the questions into folder/plan/ and returns the plan.
 
     The digest covers every field of every question in order. Raises DataError where there is no question at all,
     and whatever the reader raises.
@@ -50,7 +52,8 @@ def write_plan(questions: Iterable[Question], shard_size: int, folder: Path) -> 
     digest = hashlib.sha256()
     contents: list[str] = []
     sizes: list[int] = []
-    with pq.ParquetWriter(folder / QUESTIONS_FILE, QUESTIONS, compression="zstd") as writer:
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(folder / QUESTIONS_FILE, QUESTIONS, options=options) as writer:
         for shard in _batches(questions, shard_size):
             rows = [question_to_row(question) for question in shard]
             for row in rows:
@@ -59,7 +62,7 @@ def write_plan(questions: Iterable[Question], shard_size: int, folder: Path) -> 
             ids = json.dumps([row["question_id"] for row in rows], ensure_ascii=False)
             contents.append(hashlib.sha256(ids.encode()).hexdigest()[:32])
             sizes.append(len(rows))
-            writer.write_table(pa.Table.from_pylist(rows, schema=QUESTIONS))
+            writer.write_batch(pa.RecordBatch.from_pylist(rows, schema=QUESTIONS))
     if not contents:
         raise DataError("the question set is empty after split and limit; nothing to run")
     table = pa.table([range(len(contents)), contents, sizes], schema=SHARDS)
@@ -70,7 +73,7 @@ def write_plan(questions: Iterable[Question], shard_size: int, folder: Path) -> 
 def read_shard(store: Store, shard: int) -> list[Question]:
     """The questions of one shard of a stored plan, in order."""
     with store.open(QUESTIONS_FILE) as file:
-        rows: Sequence[dict[str, Any]] = pq.ParquetFile(file).read_row_group(shard).to_pylist()
+        rows: Sequence[dict[str, Any]] = pa.ipc.open_file(file).get_batch(shard).to_pylist()
     return [row_to_question(row) for row in rows]
 
 

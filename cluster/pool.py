@@ -58,7 +58,7 @@ def running_pools(
                 started[name] = _start(name, pools[pool], monitor_name, groups)
         deadline = time.monotonic() + init_timeout_s
         for name, actor in started.items():
-            _await_ready(name.rpartition("/")[2], actor, deadline - time.monotonic())
+            _await_ready(name.partition("/")[2], actor, deadline - time.monotonic())
         yield names
     finally:
         for actor in started.values():
@@ -101,6 +101,21 @@ def _await_ready(name: str, actor: ActorHandle, timeout_s: float) -> None:
         if failure:
             raise RunError(f"{name} could not start: {failure}")
         return
+
+
+def pool_metrics(replicas: Mapping[str, Sequence[str]], timeout_s: float = 5.0) -> dict[str, list[dict[str, float]]]:
+    """The figures of every replica by pool; a replica that is gone, or does not tell in time, has none."""
+    calls = {}
+    for name in (name for names in replicas.values() for name in names):
+        with contextlib.suppress(ValueError, RayError):
+            calls[name] = ray.get_actor(name).metrics.remote()
+    ray.wait(list(calls.values()), num_returns=len(calls), timeout=timeout_s)
+    figures: dict[str, list[dict[str, float]]] = {pool: [] for pool in replicas}
+    for pool, names in replicas.items():
+        for name in names:
+            with contextlib.suppress(KeyError, RayError):
+                figures[pool].append(ray.get(calls[name], timeout=0))
+    return figures
 
 
 def total_needs(pools: Mapping[str, PoolConfig]) -> Sequence[tuple[str, int, Needs]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster.identity import manifest, run_key
 from cluster.plan import QUESTIONS_FILE, SHARDS_FILE, Plan, write_plan
+from cluster.policy import with_policy
 from cluster.rundir import RunDir
 from engine.config import ExperimentConfig
 from engine.config_file import dump_config
@@ -50,12 +51,13 @@ class Prepared:
 
 @contextmanager
 def prepared(config: ExperimentConfig, dry: bool = False) -> Iterator[Prepared]:
-    """Reads and plans the questions, checks the index against corpus and config, and names the run's folder.
+    """Reads policy and questions, plans, checks the index against corpus and config, and names the run's folder.
 
     Nothing but a temporary folder is written until create(); a dry one lies outside runs_dir, and may do without an
-    index that is yet to be built (index is None then, and the key is not the run's). Raises DataError and
-    IndexMismatch.
+    index that is yet to be built (index is None then, and the key is not the run's). Raises ConfigError, DataError
+    and IndexMismatch.
     """
+    config = with_policy(config)
     index = None if dry and not is_built(config.retriever) else open_index(config.retriever)
     local = "://" not in config.runs_dir
     try:

@@ -51,6 +51,10 @@ class Replica:
         """None once the replica can serve, else why it never will."""
         return self._failure
 
+    async def metrics(self) -> dict[str, float]:
+        """The backend's figures since this process started (see engine.metering); none where it never opened."""
+        return {} if self._failure else self._endpoint.metrics()
+
     async def exchange(self, message: Message) -> Reply:
         """One client's new items in, its finished ones out."""
         if self._failure:
@@ -86,6 +90,18 @@ def exchange_call(actor: ActorHandle) -> Call:
         return reply
 
     return call
+
+
+def named_call(name: str) -> Call:
+    """The exchange method of the replica actor of this name; of one that is gone already every call fails for good."""
+    try:
+        return exchange_call(ray.get_actor(name))
+    except ValueError:
+        return _gone
+
+
+async def _gone(message: Message) -> Reply:
+    raise Unreachable("it was gone before the first call", final=True)
 
 
 async def _comes_back(actor: ActorHandle) -> bool:

@@ -18,16 +18,21 @@ from ray.actor import ActorHandle
 from ray.exceptions import RayError
 
 from cluster.monitor import MONITOR_ACTOR, Snapshot
-from cluster.pool import running_pools
+from cluster.pool import pool_metrics, running_pools
 from cluster.preflight import check_resources
 from cluster.prepare import Prepared
 from cluster.runner import Assignment, ShardRunner
 from cluster.session import node_resources, ray_session
+from cluster.starts import Start
 from engine.errors import RunError
 from engine.services import pools_of
 
 POLL_S = 0.5
 CONSUMER_S = 30.0
+
+BLOCKS_PER_PLACE = 32
+"""Blocks of shards that each place in a runner works off: enough for all to end together, and however many shards
+there are, the driver keeps track of no more tasks than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,7 @@ def execute(
         check_resources(config, pools, node_resources())
         prepared.create()
         show(Progress("loading", before, total, 0.0, None))
+        start = Start(prepared.run.store)
         monitor_name = f"stopgap-monitor-{uuid.uuid4().hex}"
         monitor = MONITOR_ACTOR.options(name=monitor_name).remote()
         with ExitStack() as afterwards, running_pools(pools, monitor_name, config.cluster.init_timeout_s) as replicas:
@@ -73,13 +79,16 @@ def execute(
             consumer.start()
             # It ends once the pools are gone; Ray exits the process if it still talks to Ray when that is shut down.
             afterwards.callback(consumer.join, CONSUMER_S)
-            _watch(
-                config.cluster.watchdog_s,
-                len(missing),
-                finished,
-                monitor,
-                lambda s, t: show(Progress("running", min(total, before + s.totals.done), total, t, s)),
-            )
+            try:
+                _watch(
+                    config.cluster.watchdog_s,
+                    len(missing),
+                    finished,
+                    monitor,
+                    lambda s, t: show(Progress("running", min(total, before + s.totals.done), total, t, s)),
+                )
+            finally:
+                start.record(pool_metrics(replicas))
 
 
 def _watch(
@@ -137,7 +146,8 @@ def _dataset(assignment: Assignment, missing: Sequence[tuple[int, str]]) -> ray.
     at_once = 2 * -(-cluster.questions_in_flight // cluster.shard_size) + 1
     runners = min(cluster.runners, len(missing))
     rows = [{"shard": shard, "shard_id": shard_id} for shard, shard_id in missing]
-    return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+    blocks = min(len(rows), BLOCKS_PER_PLACE * at_once * runners)
+    return ray.data.from_items(rows, override_num_blocks=blocks).map_batches(
         ShardRunner,
         fn_constructor_args=(assignment,),
         batch_size=1,

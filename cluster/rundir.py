@@ -61,8 +61,12 @@ class RunDir:
         published = table.to_pylist()
         errors = sum(row["status"] == "error" for row in published)
         receipt = Receipt(shard, shard_id, len(published), errors, rows_digest(published))
-        self.store.publish(f"receipts/{shard_id}.json", json.dumps(asdict(receipt)).encode())
+        self.store.publish(_receipt_name(shard_id), json.dumps(asdict(receipt)).encode())
         return receipt
+
+    def is_committed(self, shard_id: str) -> bool:
+        """Whether the shard has its receipt."""
+        return self.store.exists(_receipt_name(shard_id))
 
     def receipts(self) -> dict[str, Receipt]:
         """Receipts by shard id."""
@@ -105,6 +109,10 @@ class RunDir:
             raise DataError(
                 f"{self.location} is not a run: it holds no manifest.json; name a folder made by `stopgap run`"
             )
+
+
+def _receipt_name(shard_id: str) -> str:
+    return f"receipts/{shard_id}.json"
 
 
 def rows_digest(rows: Sequence[dict[str, Any]]) -> str:

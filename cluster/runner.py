@@ -16,15 +16,15 @@ import ray
 from cluster.exchange import ExchangeClient
 from cluster.monitor import STORIES, Counters
 from cluster.plan import read_shard
-from cluster.replica import exchange_call
+from cluster.replica import named_call
 from cluster.rundir import RunDir
 from engine.config import ExperimentConfig
 from engine.errors import BackendDead
 from engine.loop import answer
 from engine.loop.episode import Episode
 from engine.records import Question
-from engine.schema import trace_to_row
-from engine.services import EndpointServices, pools_of
+from engine.rows import trace_to_row
+from engine.services import endpoint_services, pools_of
 
 REPORT_S = 0.5
 
@@ -70,18 +70,20 @@ class ShardRunner:
         self._clients = {
             name: ExchangeClient(
                 name,
-                [exchange_call(ray.get_actor(replica)) for replica in assignment.replicas[name]],
+                [named_call(replica) for replica in assignment.replicas[name]],
                 pool.timeout_s,
                 cluster.call_retries,
             )
             for name, pool in pools_of(self._config).items()
         }
-        self._services = EndpointServices(self._clients, self._config.roles.model_dump())
+        self._services = endpoint_services(self._config, self._clients)
         self._places = asyncio.Semaphore(cluster.questions_in_flight)
         self._reporting = asyncio.create_task(self._keep_reporting())
 
     async def _shard(self, shard: int, shard_id: str) -> str:
         try:
+            if await asyncio.to_thread(self._run.is_committed, shard_id):
+                return ""  # by an earlier attempt at the same block
             questions = await asyncio.to_thread(read_shard, self._run.store, shard)
             episodes = await asyncio.gather(*(self._question(question) for question in questions))
             rows = [trace_to_row(episode.trace()) for episode in episodes]
@@ -104,7 +106,7 @@ class ShardRunner:
         self._counters.done += 1
         self._counters.errors += episode.error is not None
         for role, used in episode.usage.items():
-            if role in ("judge", "extractor", "reasoner"):
+            if role in ("judge", "extractor", "reasoner", "probe"):
                 self._counters.calls += used.calls
                 self._counters.prompt_tokens += used.prompt_tokens
                 self._counters.completion_tokens += used.completion_tokens
@@ -150,6 +152,9 @@ def story(episode: Episode) -> str:
             )
     if episode.error:
         lines.append(f"  = error {episode.error.type}: {episode.error.message}")
+    elif not episode.answers:
+        first = [hit.title or hit.doc_id for turn in episode.turns for hit in turn.hits[:3]]
+        lines.append(f"  = {'; '.join(first) or 'nothing'} ({episode.stop_reason})")
     else:
         gold = " / ".join(episode.question.golden_answers[:2]) or "unknown"
         lines.append(f"  = {episode.answer!r} ({episode.stop_reason}), gold {gold!r}")

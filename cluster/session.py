@@ -39,7 +39,7 @@ def ray_session(address: str | None) -> Iterator[None]:
                 log_to_driver=False,
                 object_store_memory=OBJECT_STORE_BYTES,
             )
-    except (ConnectionError, ValueError) as error:
+    except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
         raise PreflightError(f"cannot reach Ray at {address or 'local'}: {str(error).splitlines()[0]}") from error
     try:
         yield

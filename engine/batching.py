@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
@@ -29,6 +30,10 @@ class Batcher(Generic[Item, Result]):
         self._waiting: list[tuple[Item, asyncio.Future[Result]]] = []
         self._worker: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="batch")
+        self._batches = 0
+        self._items = 0
+        self._largest = 0
+        self._busy_s = 0.0
 
     async def __call__(self, item: Item) -> Result:
         """The result for one item, or its exception."""
@@ -48,12 +53,14 @@ class Batcher(Generic[Item, Result]):
             batch = [(item, future) for item, future in batch if not future.done()]
             if not batch:
                 continue
+            began = time.perf_counter()
             try:
                 results = await loop.run_in_executor(self._thread, self._run, [item for item, _ in batch])
                 if len(results) != len(batch):
                     raise RuntimeError(f"a batch of {len(batch)} came back as {len(results)} results")
             except Exception as error:
                 results = [error] * len(batch)
+            self._count(len(batch), time.perf_counter() - began)
             for (_, future), result in zip(batch, results, strict=True):
                 if future.done():
                     continue
@@ -61,6 +68,21 @@ class Batcher(Generic[Item, Result]):
                     future.set_exception(result)
                 else:
                     future.set_result(result)
+
+    def metrics(self) -> Mapping[str, float]:
+        """Batches run so far, the items in all of them and in the largest, and busy_s, the seconds they took."""
+        return {
+            "batches": self._batches,
+            "batched": self._items,
+            "largest_batch": self._largest,
+            "busy_s": self._busy_s,
+        }
+
+    def _count(self, size: int, seconds: float) -> None:
+        self._batches += 1
+        self._items += size
+        self._largest = max(self._largest, size)
+        self._busy_s += seconds
 
     def close(self) -> None:
         """Ends the thread after the batch it runs."""

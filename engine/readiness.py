@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from engine.config import (
     Bm25Config,
+    DenseConfig,
+    LeafRetrieverConfig,
     OpenAIConfig,
     PoolConfig,
     QuestionsConfig,
+    RemoteConfig,
     SentenceTransformersConfig,
     TransformersConfig,
     VllmConfig,
@@ -20,6 +24,7 @@ from engine.data import read_corpus, read_questions
 from engine.embedded import cache_directory, revision
 from engine.finding import Finding, fail, ok, warn
 from engine.generate.adapter import read_adapter
+from engine.retrieve.faiss_index import load_faiss
 from engine.retrieve.index import is_built, open_index
 from engine.retrieve.jvm import check_heap
 
@@ -38,16 +43,23 @@ def check_questions(source: QuestionsConfig) -> Finding:
     return ok("questions", found)
 
 
-def check_index(retriever: PoolConfig) -> Iterator[Finding]:
-    """The corpus by its first passage, then the index against corpus and configuration; no JVM is started.
+def check_index(retriever: LeafRetrieverConfig) -> Iterator[Finding]:
+    """The corpus by its first passage, then the index against corpus and configuration; no JVM or encoder is started.
 
     Reads the whole corpus once for its digest where an index is there. Raises DataError, IndexMismatch or
-    PreflightError (for a heap that cannot be had), each with what to do.
+    PreflightError (for a heap that cannot be had, or Faiss), each with what to do.
     """
-    if not isinstance(retriever, Bm25Config):
+    if isinstance(retriever, DenseConfig):
+        yield check_faiss()
+        yield from check_pool("retriever's encoder", retriever.encoder)
+    elif isinstance(retriever, Bm25Config):
+        check_heap(retriever.heap)
+    elif isinstance(retriever, RemoteConfig):
+        yield ok("index", f"{retriever.url} serves {open_index(retriever).digest[:12]}")
+        return
+    else:
         yield ok("index", "none needed")
         return
-    check_heap(retriever.heap)
     corpus = retriever.corpus
     first = next(read_corpus(corpus.path, corpus.format), None)
     if first is None:
@@ -59,6 +71,16 @@ def check_index(retriever: PoolConfig) -> Iterator[Finding]:
         yield ok("index", f"{index.path}, {index.n_docs} passages, made from this corpus")
     else:
         yield warn("index", f"{retriever.index} is not there yet", "the run builds it first, or `stopgap index` does")
+
+
+def check_faiss() -> Finding:
+    """Which Faiss is installed, how it was built, and the GPUs it sees. Raises PreflightError where there is none."""
+    faiss = load_faiss()
+    built = faiss.get_compile_options().strip()
+    found = f"{faiss.__version__} built with {built}, {faiss.get_num_gpus()} GPUs"
+    if platform.machine().lower() in ("x86_64", "amd64") and "AVX2" not in built:
+        return warn("faiss", found, "without AVX2 it searches several times slower: install it from PyPI")
+    return ok("faiss", found)
 
 
 def check_pool(name: str, pool: PoolConfig, environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:

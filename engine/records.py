@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -42,6 +43,14 @@ class ParseStatus(StrEnum):
     TRUNCATED = "truncated"
     UNPARSED = "unparsed"
     RULE = "rule"
+
+
+class Action(StrEnum):
+    """What a loop does next at a state where it may still search. invalid: its model did neither, and asks again."""
+
+    SEARCH = "search"
+    ANSWER = "answer"
+    INVALID = "invalid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +132,11 @@ class Verdict:
     parse_status: ParseStatus = ParseStatus.RULE
     raw: str = ""
 
+    @property
+    def effective_score(self) -> float:
+        """The score that a stopping policy goes by: -inf without one, or where the reply is not strict JSON (B5)."""
+        return self.score if self.score is not None and self.parse_status is ParseStatus.OK else -math.inf
+
     def forced_on(self) -> Verdict:
         """The same verdict made insufficient, so that a first retrieval takes place (METHODS A1)."""
         return replace(self, sufficient=False, gaps=())
@@ -168,6 +182,11 @@ class Turn:
     seen_dropped counts hits dropped as already seen, gold_dropped those of them that are gold but were not
     themselves retrieved before (dedup by title). gold_retrieved counts gold passages read before the verdict,
     memory_dropped the evidence spans that had to be left out of a prompt built after this turn.
+
+    action is what the loop did next, None where it had no search left to do; unexecuted is a query that the loop's
+    model wrote and that was not searched for, because no search was left or it was not well-formed. decided is what
+    the question had cost when its loop had come to that action; context, recorded in full-budget runs, is what the
+    judge was shown then, and probe_answer the answer from there.
     """
 
     index: int
@@ -181,7 +200,11 @@ class Turn:
     gold_dropped: int = 0
     gold_retrieved: int = 0
     memory_dropped: int = 0
+    action: Action | None = None
+    unexecuted: str | None = None
+    context: str | None = None
     probe_answer: str | None = None
+    decided: Mapping[str, Usage] = field(default_factory=dict)
     usage: Mapping[str, Usage] = field(default_factory=dict)
 
 
@@ -214,3 +237,8 @@ class Trace:
     @property
     def n_retrievals(self) -> int:
         return sum(turn.query is not None for turn in self.turns)
+
+    @property
+    def n_unexecuted(self) -> int:
+        """Queries that were written and never searched for."""
+        return sum(turn.unexecuted is not None for turn in self.turns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -84,6 +84,12 @@ def proportion_ci(values: Values, *, level: float = LEVEL) -> Interval:
     return Interval(float(scored.mean()), low, high, scored.size, asked.size, "wilson")
 
 
+def share_ci(successes: int, n: int, *, level: float = LEVEL) -> Interval:
+    """successes / n with a Wilson interval, for counts of independent things; a mean of None for n = 0."""
+    low, high = wilson(successes, n, level=level)
+    return Interval(successes / n, low, high, n, n, "wilson") if n else Interval(None, None, None, 0, 0, "wilson")
+
+
 def ratio_ci(
     numerators: Values, denominators: Values, *, resamples: int = RESAMPLES, seed: int = 0, level: float = LEVEL
 ) -> Interval:
@@ -129,6 +135,37 @@ def paired_ci(
         equal=int((np.abs(delta[both]) <= tolerance).sum()),
         lower=int((delta[both] < -tolerance).sum()),
     )
+
+
+def statistic_bounds(
+    statistic: Callable[[npt.NDArray[np.int32]], npt.NDArray[np.float64]],
+    n: int,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    level: float = LEVEL,
+    width: int = 1,
+) -> tuple[float | None, float | None]:
+    """Percentile bootstrap bounds of any statistic of n questions; (None, None) below two questions.
+
+    statistic: from [r, n] counts, how often each question is in each of r resamples, to [r] values; NaN is a resample
+    in which the statistic is not defined, and is left out. width: numbers that it holds per resample, so that memory
+    stays bounded. The same seed draws the same questions, whatever the statistic, so differences of two can be paired.
+    """
+    _check(resamples, level)
+    if n < 2:
+        return None, None
+    rng = np.random.default_rng(seed)
+    step = max(1, _CHUNK // max(n, width))
+    parts = []
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        drawn = rng.integers(0, n, size=(size, n), dtype=np.int32) + n * np.arange(size)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n).astype(np.int32)
+        parts.append(statistic(counts.reshape(size, n)))
+    estimates = np.concatenate(parts)
+    defined = estimates[~np.isnan(estimates)]
+    return _percentiles(defined, level) if defined.size else (None, None)
 
 
 def wilson(successes: int, n: int, *, level: float = LEVEL) -> tuple[float, float]:

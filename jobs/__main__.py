@@ -14,6 +14,12 @@ VERBS = {
     "run": "jobs.run:run",
     "show": "jobs.show:show",
     "report": "jobs.report:report",
+    "truncate": "jobs.truncate:truncate",
+    "rollouts": "jobs.rollouts:rollouts",
+    "audit": "jobs.audit:audit",
+    "calibrate": "jobs.calibrate:calibrate",
+    "replay": "jobs.replay:replay",
+    "serve": "jobs.serve:serve",
     "doctor": "jobs.doctor:doctor",
     "bench": "jobs.bench:bench",
 }

@@ -91,8 +91,10 @@ def _configuration(path: str, overrides: tuple[str, ...], read: list[ExperimentC
 
 def _java(experiment: ExperimentConfig | None) -> Iterator[Finding]:
     from engine.machine import check_java
+    from engine.retrieve.compose import leaves
 
-    yield check_java(needed=experiment is None or experiment.retriever.kind == "bm25")
+    kinds = [leaf.kind for leaf in leaves(experiment.retriever).values()] if experiment else ["bm25"]
+    yield check_java(needed="bm25" in kinds)
 
 
 def _disk(experiment: ExperimentConfig | None) -> Iterator[Finding]:
@@ -149,14 +151,16 @@ def _questions(experiment: ExperimentConfig) -> Iterator[Finding]:
 
 def _index(experiment: ExperimentConfig) -> Iterator[Finding]:
     from engine.readiness import check_index
+    from engine.retrieve.compose import leaves
 
-    yield from check_index(experiment.retriever)
+    for leaf in leaves(experiment.retriever).values():
+        yield from check_index(leaf)
 
 
 def _models(experiment: ExperimentConfig) -> list[tuple[str, PoolConfig]]:
     from engine.services import pools_of
 
-    return [(name, pool) for name, pool in pools_of(experiment).items() if name != "retriever"]
+    return [(name, pool) for name, pool in pools_of(experiment).items() if not name.startswith("retriever")]
 
 
 def _model(name: str, pool: PoolConfig) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster.prepare import prepared
 from engine.config import ExperimentConfig, FixedRoundsConfig, PoolConfig, S2GConfig
@@ -24,11 +24,31 @@ class Calls:
     judge: int
     extractor: int
     reasoner: int
+    probe: int = 0
 
 
 def most_calls(config: ExperimentConfig) -> Calls:
     """The upper bound for one question, retries left out."""
+    calls = _of_loop(config)
+    if config.observe.full_budget:
+        states = calls.retrievals + 1
+        asked = 2 * calls.retrievals if config.loop.kind == "s2g" else calls.retrievals
+        probes = (2 if config.loop.kind == "search_r1" else 1) * states
+        judge = asked if config.observe.judge and config.judge.kind == "model" else 0
+        return replace(calls, judge=judge, probe=probes if config.observe.probe else 0)
+    if config.policy.stop_at is not None:
+        return replace(calls, judge=max(calls.judge, calls.retrievals), probe=1)
+    return calls
+
+
+def _of_loop(config: ExperimentConfig) -> Calls:
     loop = config.loop
+    if loop.kind == "retrieve_only":
+        return Calls(retrievals=1, judge=0, extractor=0, reasoner=0)
+    if loop.kind == "search_r1":
+        return Calls(loop.max_turns, 0, 0, loop.max_turns + (3 if loop.force_answer else 1))
+    if loop.kind == "ircot":
+        return Calls(loop.max_turns, 0, 0, loop.max_sentences + 1)
     turns = loop.max_turns if isinstance(loop, S2GConfig) else loop.rounds if isinstance(loop, FixedRoundsConfig) else 1
     judged = turns + (1 if loop.kind == "s2g" and loop.judge_first else 0)
     judge = judged if loop.kind == "s2g" and config.judge.kind == "model" else 0
@@ -44,7 +64,8 @@ def describe(config: ExperimentConfig) -> str:
         if ready.index:
             missing = len(ready.missing())
             lines.append(f"run folder: {ready.run.location} ({shards - missing} shards done, {missing} to do)")
-            lines.append(f"index: {ready.index['path'] or 'none needed'}, {ready.index['passages']} passages, checked")
+            for name, part in (ready.index.get("parts") or {"index": ready.index}).items():
+                lines.append(f"{name}: {part['path'] or 'none needed'}, {part['passages']} passages, checked")
         else:
             lines.append(f"run folder: {config.runs_dir}/{config.name}-<key>, known once the index is built")
             lines.append("index: not there; the run builds it first")
@@ -54,7 +75,7 @@ def describe(config: ExperimentConfig) -> str:
         "# at most",
         f"retrievals: {calls.retrievals * questions}",
         f"model calls: judge {calls.judge * questions}, extractor {calls.extractor * questions}, "
-        f"reasoner {calls.reasoner * questions}",
+        f"reasoner {calls.reasoner * questions}, probe {calls.probe * questions}",
     ]
     lines.append("memory: " + ", ".join(f"{name} {size(count)}" for name, count in memory_bytes(config).items()))
     free = f", {size(disk_free(config.runs_dir))} free" if "://" not in config.runs_dir else ""

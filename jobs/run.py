@@ -47,7 +47,9 @@ def run(
     """
     if limit:
         overrides = (*overrides, f"questions.limit={limit}")
-    experiment = load_config(config, overrides)
+    from cluster.policy import with_policy
+
+    experiment = with_policy(load_config(config, overrides))
     if dry_run:
         from jobs.dry_run import describe
 
@@ -55,11 +57,12 @@ def run(
         return
     location = run_experiment(experiment, address, quiet)
     if not no_report:
-        from jobs.report import headline, write_report
+        from jobs.report import headline, require_searches, write_report
 
         page = write_report([location])
         click.echo(headline(location))
         click.echo(f"report: {page}")
+        require_searches(location)
 
 
 def run_experiment(config: ExperimentConfig, address: str | None = None, quiet: bool = False) -> str:
@@ -67,6 +70,7 @@ def run_experiment(config: ExperimentConfig, address: str | None = None, quiet: 
     from cluster.prepare import prepared
     from cluster.run import execute
     from engine.data import read_questions
+    from engine.score.cautions import config_cautions
     from jobs.index import ensure_index
     from jobs.progress import Display
 
@@ -76,6 +80,8 @@ def run_experiment(config: ExperimentConfig, address: str | None = None, quiet: 
     with prepared(config) as ready, own_stderr() as stream:
         display = Display(stories=not quiet, stream=stream)
         display.say(f"run: {ready.run.location} ({ready.plan.n_questions} questions)")
+        for caution in config_cautions(config):
+            display.say(f"caution: {caution}")
         if not ready.missing():
             display.say("every question is already answered; no model is started")
         try:

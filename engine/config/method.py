@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from engine.config.native_loops import IRCoTConfig, SearchR1Config
 from engine.config.node import Count, Node, Positive
 
 
 class RolesConfig(Node):
-    """Which model of `models` plays each role."""
+    """Which model of `models` plays each role. The probe is the reasoner unless it is named."""
 
     judge: str = "main"
     extractor: str = "main"
     reasoner: str = "main"
+    probe: str = "main"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _probe_is_the_reasoner(cls, values: Any) -> Any:
+        return {"probe": values["reasoner"], **values} if isinstance(values, dict) and "reasoner" in values else values
 
 
 class RetrieveConfig(Node):
@@ -112,4 +119,16 @@ class FixedRoundsConfig(Node):
     rounds: Count = 4
 
 
-LoopConfig = Annotated[S2GConfig | SingleConfig | FixedRoundsConfig, Field(discriminator="kind")]
+class RetrieveOnlyConfig(Node):
+    """One retrieval with the question and no answer, to measure the retriever: no model is needed.
+
+    The ranked list recorded and scored is `retrieve.pool` long.
+    """
+
+    kind: Literal["retrieve_only"] = "retrieve_only"
+
+
+LoopConfig = Annotated[
+    S2GConfig | SingleConfig | FixedRoundsConfig | RetrieveOnlyConfig | SearchR1Config | IRCoTConfig,
+    Field(discriminator="kind"),
+]

@@ -9,7 +9,10 @@ from engine.config import ExperimentConfig
 from engine.errors import BackendDead
 from engine.loop.episode import Episode
 from engine.loop.fixed_rounds import fixed_rounds
+from engine.loop.ircot import ircot
+from engine.loop.retrieve_only import retrieve_only
 from engine.loop.s2g import s2g
+from engine.loop.search_r1 import search_r1
 from engine.loop.single import single
 from engine.loop.steps import Steps
 from engine.records import Question, Trace
@@ -17,7 +20,14 @@ from engine.services import Services
 
 Loop = Callable[[Episode, Steps, Any], Awaitable[None]]
 
-LOOPS: dict[str, Loop] = {"s2g": s2g, "single": single, "fixed_rounds": fixed_rounds}
+LOOPS: dict[str, Loop] = {
+    "s2g": s2g,
+    "search_r1": search_r1,
+    "ircot": ircot,
+    "single": single,
+    "fixed_rounds": fixed_rounds,
+    "retrieve_only": retrieve_only,
+}
 
 
 async def answer(

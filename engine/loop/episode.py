@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from engine.evidence.memory import extend
+from engine.evidence.memory import extend, render
 from engine.generate import Generation
+from engine.loop.blocks import render_blocks
 from engine.records import ErrorInfo, Evidence, Hit, Question, StopReason, Trace, Turn, Usage, Verdict
 from engine.score import score_trace
 from engine.score.evidence import gold_keys, key_of
@@ -25,11 +26,18 @@ class Spent:
 
 @dataclass(slots=True)
 class Episode:
-    """One question's turns, evidence, and what has been seen and asked so far."""
+    """One question's turns, evidence, and what has been seen and asked so far.
+
+    answers is False where the loop gives no answer, so that none is scored. blocks are the retrieved texts as the
+    loop's own model reads them, where it has such. shown is what the last prompt about the evidence showed of it.
+    """
 
     question: Question
     watch: Callable[[Episode], None] | None = None
+    answers: bool = True
     memory: list[Evidence] = field(default_factory=list)
+    blocks: list[str] | None = None
+    shown: str = ""
     turns: list[Turn] = field(default_factory=list)
     seen: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
@@ -49,8 +57,20 @@ class Episode:
     def begin_turn(self, verdict: Verdict | None) -> None:
         """Opens the next turn with the verdict that leads to it."""
         self.turns.append(
-            Turn(index=len(self.turns), verdict=verdict, gold_retrieved=len(self.gold_read), usage=self._turn_usage)
+            Turn(
+                index=len(self.turns),
+                verdict=verdict,
+                gold_retrieved=len(self.gold_read),
+                decided=dict(self.usage),
+                usage=self._turn_usage,
+            )
         )
+
+    def context(self, max_tokens: int) -> tuple[str, int]:
+        """(text, pieces left out) of what has been read so far, within max_tokens by estimate."""
+        if self.blocks is not None:
+            return render_blocks(self.blocks, max_tokens)
+        return render(self.memory, max_tokens)
 
     def amend(self, **changes: object) -> None:
         """Changes fields of the open turn."""
@@ -107,4 +127,4 @@ class Episode:
             usage=self.usage,
             error=self.error,
         )
-        return replace(unscored, metrics=score_trace(unscored))
+        return replace(unscored, metrics=score_trace(unscored, answers=self.answers))

@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.config import ExperimentConfig, ExtractConfig, LoopConfig
+from engine.config import ExperimentConfig, ExtractConfig, HybridConfig, LoopConfig, RetrieverConfig
 from engine.truncate import TruncateConfig
 
 
 def describe(config: ExperimentConfig) -> list[tuple[str, str]]:
     """(part, what it is) for the parts that a reader needs to place a result; every key is in the saved config."""
-    retriever, retrieve = config.retriever, config.retrieve
+    retrieve = config.retrieve
     parts = [
         ("loop", _loop(config.loop)),
-        ("retriever", f"BM25, k1 {retriever.k1:g}, b {retriever.b:g}" if retriever.kind == "bm25" else retriever.kind),
+        ("retriever", _retriever(config.retriever)),
         ("list", f"{retrieve.pool} of {retrieve.depth} hits, seen ones dropped by {retrieve.dedup}"),
         ("cut", _cut(config.truncate)),
-        ("evidence", _evidence(config.extract)),
     ]
-    if config.loop.kind == "s2g":
-        judge = "oracle, reads the gold evidence" if config.judge.kind == "oracle" else _model(config, "judge")
-        if config.judge.threshold is not None:
-            judge += f", stops at score ≥ {config.judge.threshold:g}"
-        parts.append(("judge", judge))
-    if config.extract.kind in ("pointer", "summary"):
-        parts.append(("extractor", _model(config, "extractor")))
+    if config.loop.kind == "retrieve_only":
+        return parts
+    if config.observe.full_budget:
+        parts.append(("budget", "full: no early stop, every state recorded"))
+    if config.loop.kind == "s2g" or config.policy.stop_at is not None or config.observe.full_budget:
+        parts.append(("judge", _judge(config)))
+    if config.loop.kind not in ("search_r1", "ircot"):
+        parts.append(("evidence", _evidence(config.extract)))
+        if config.extract.kind in ("pointer", "summary"):
+            parts.append(("extractor", _model(config, "extractor")))
     return [*parts, ("reasoner", _model(config, "reasoner")), ("seed", str(config.seed))]
 
 
@@ -52,13 +54,33 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     return flat
 
 
+def _retriever(retriever: RetrieverConfig) -> str:
+    if isinstance(retriever, HybridConfig):
+        parts = " and ".join(f"{name} ({_retriever(part)})" for name, part in retriever.parts.items())
+        return f"{parts}, fused by {retriever.fusion}"
+    return f"BM25, k1 {retriever.k1:g}, b {retriever.b:g}" if retriever.kind == "bm25" else retriever.kind
+
+
 def _loop(loop: LoopConfig) -> str:
+    if loop.kind == "retrieve_only":
+        return "retrieval only, no answer"
     if loop.kind == "single":
         return "single-shot, one retrieval"
     if loop.kind == "fixed_rounds":
         return f"fixed rounds, {loop.rounds} retrievals, no judge"
+    if loop.kind == "search_r1":
+        return f"Search-R1, at most {loop.max_turns} turns, top {loop.topk}"
+    if loop.kind == "ircot":
+        return f"IRCoT, at most {loop.max_turns} retrievals, top {loop.topk}"
     query = "the gap alone" if loop.query_mode == "gap_only" else "question and gap"
     return f"S2G, at most {loop.max_turns} retrievals, query from {query} (up to {loop.max_gaps})"
+
+
+def _judge(config: ExperimentConfig) -> str:
+    if config.judge.kind == "oracle":
+        return "oracle, reads the gold evidence"
+    stop_at = config.judge.threshold if config.policy.stop_at is None else config.policy.stop_at
+    return _model(config, "judge") + ("" if stop_at is None else f", stops at score ≥ {stop_at:g}")
 
 
 def _cut(truncate: TruncateConfig) -> str:

@@ -18,6 +18,7 @@ from engine.report.charts import interval_mark, reach_chart, stop_bars
 from engine.report.describe import describe, differing, flatten
 from engine.report.labels import COST_LABELS, METRIC_LABELS, REASON_LABELS
 from engine.report.run_data import RunData
+from engine.score.aggregate import headline
 
 _HERE = Path(__file__).parent
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -56,6 +57,8 @@ def render(page: Page) -> str:
         "stop_bars": stop_bars,
         "flatten": flatten,
     }
+    known = {name for figures in page.figures for name in figures["metrics"]}
+    shown = {name: label for name, label in METRIC_LABELS.items() if name in known}
     seen = {reason for figures in page.figures for reason in figures["stop_reasons"]["overall"]}
     return environment.get_template("report.html.jinja").render(
         title=_title(page.runs),
@@ -63,7 +66,8 @@ def render(page: Page) -> str:
         comparisons=[{**comparison, "span": _span(comparison)} for comparison in page.comparisons],
         differing=differing([run.config for run in page.runs]),
         reach=_reach(page),
-        metrics=METRIC_LABELS,
+        metrics=shown,
+        headline=headline(shown),
         costs=COST_LABELS,
         reasons={reason: label for reason, label in REASON_LABELS.items() if reason in seen},
         sample_rule=page.sample_rule,

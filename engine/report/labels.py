@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from engine.score.retrieval import CUTOFFS, MRR, NDCG
+
 
 class Label(NamedTuple):
     """A short name and a one-sentence definition."""
@@ -26,7 +28,12 @@ METRIC_LABELS = {
     "retrieval_complete": Label("All gold read", "Every gold passage was read."),
     "evidence_recall": Label("Gold passages kept", "Share of gold passages with at least one kept sentence."),
     "compression_ratio": Label("Compression", "Characters kept as evidence per character read; lower keeps less."),
+    **{f"recall@{k}": Label(f"Recall@{k}", f"Share of gold passages among the first {k} hits.") for k in CUTOFFS},
+    **{f"complete@{k}": Label(f"Complete@{k}", f"All gold passages are among the first {k} hits.") for k in CUTOFFS},
+    MRR: Label("MRR", "One over the rank of the first gold passage."),
+    NDCG: Label("nDCG@10", "Gold passages among the first 10 hits, earlier ones counting more."),
 }
+"""Scores of answers and evidence, then those of ranked lists, in the order in which they are shown."""
 
 COST_LABELS = {
     "retrievals": "Retrievals per question",

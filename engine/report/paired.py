@@ -13,7 +13,6 @@ from engine.cost import MILLION, asks_model, role_price
 from engine.errors import RunError
 from engine.records import Usage
 from engine.report.wording import reading
-from engine.schema import METRICS
 from engine.score.arrow import Floats
 from engine.score.columns import RunColumns
 from engine.stats import RESAMPLES, Paired, paired_ci
@@ -34,17 +33,18 @@ def compare(
 ) -> dict[str, Any]:
     """run minus baseline over the questions both asked, each figure with a paired bootstrap interval.
 
-    Per metric and per cost figure: mean of either side and difference over the questions scored in both, how many
-    are higher, equal and lower in `run`, and the difference in a sentence. Also how many answers changed. Costs in
-    money are compared only where both runs are fully priced in one currency. Raises RunError when the runs do not
-    ask exactly the same questions, unless allow_partial; and always when they share none, or when one id stands for
-    two different questions.
+    Per metric of both runs and per cost figure: mean of either side and difference over the questions scored in both,
+    how many are higher, equal and lower in `run`, and the difference in a sentence. Also how many answers changed.
+    Costs in money are compared only where both runs are fully priced in one currency. Raises RunError when the runs do
+    not ask exactly the same questions, unless allow_partial; and always when they share none, or when one id stands
+    for two different questions.
     """
     ours, theirs, sets = _align(baseline, run, allow_partial)
 
     def pair(a: Floats, b: Floats, scale: float) -> dict[str, Any]:
         return _as_dict(paired_ci(a[ours], b[theirs], resamples=resamples, seed=seed), scale)
 
+    shared = [name for name in baseline.columns.metrics if name in run.columns.metrics]
     costs, other_costs = cost_columns(baseline), cost_columns(run)
     if baseline.config.cost.currency != run.config.cost.currency:
         costs.pop("money_per_1000", None)
@@ -53,7 +53,7 @@ def compare(
         "baseline": baseline.name,
         "run": run.name,
         "questions": sets,
-        "metrics": {name: pair(baseline.columns.metrics[name], run.columns.metrics[name], 100) for name in METRICS},
+        "metrics": {name: pair(baseline.columns.metrics[name], run.columns.metrics[name], 100) for name in shared},
         "costs": {name: pair(costs[name], other_costs[name], 1) for name in costs if name in other_costs},
         "answers_changed": {"questions": sum(a != b for a, b in answers), "of": len(ours)},
     }

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from engine.records import Passage, Question
 from engine.report.run_data import RunData
-from engine.schema import row_to_question
+from engine.rows import row_to_question
 from engine.score.columns import RunColumns
 from engine.score.evidence import fact_keys, key_of
 

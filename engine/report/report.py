@@ -16,7 +16,7 @@ from engine.report.paired import Side, compare
 from engine.report.questions import choose, page_data
 from engine.report.run_data import RunData
 from engine.report.table import markdown
-from engine.score.aggregate import summarise
+from engine.score.aggregate import ranked_depth, summarise
 from engine.score.columns import read_columns
 from engine.stats import RESAMPLES
 
@@ -53,13 +53,21 @@ def build_report(
     if not runs:
         raise RunError("a report needs at least one run, got none")
     runs = _distinct(runs)
-    columns = [read_columns(run.batches()) for run in runs]
+    columns = [read_columns(run.batches(), ranked_depth(run.config)) for run in runs]
     sides = [Side(run.name, read, run.config) for run, read in zip(runs, columns, strict=True)]
     comparisons = [
         compare(sides[0], side, allow_partial=allow_partial, resamples=resamples, seed=seed) for side in sides[1:]
     ]
     figures = [
-        summarise(read, run.timings, run.config, planned=run.planned, resamples=resamples, seed=seed)
+        summarise(
+            read,
+            run.timings,
+            run.config,
+            planned=run.planned,
+            starts=run.starts,
+            resamples=resamples,
+            seed=seed,
+        )
         for run, read in zip(runs, columns, strict=True)
     ]
     sample = choose(columns, max(1, max_traces // len(runs)), seed)

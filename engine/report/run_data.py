@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ class RunData:
 
     name: how the run is called in the report. manifest: what was recorded about versions, hashes and hardware.
     batches: gives a fresh iterator over the run's rows of engine.schema.TRACES. timings: its engine.schema.TIMINGS.
+    starts: what each start of the run cost its pools (see engine.score.pools).
     """
 
     name: str
@@ -24,6 +25,7 @@ class RunData:
     manifest: Mapping[str, Any]
     batches: Callable[[], Iterator[pa.RecordBatch]]
     timings: pa.Table | None = None
+    starts: Sequence[Mapping[str, Any]] = ()
 
     @property
     def planned(self) -> int | None:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.report.labels import METRIC_LABELS
-from engine.report.wording import money, percent, percent_bounds, quantity
+from engine.report.wording import NONE, money, percent, percent_bounds, quantity, seconds
+from engine.score.pools import SECONDS
 
 
 def markdown(
@@ -19,8 +20,8 @@ def markdown(
     """
     rows = [_row("", *(_cell(name) for name in names)), _row("---", *("---:" for _ in names))]
     for key, label in METRIC_LABELS.items():
-        intervals = [run["metrics"][key] for run in figures]
-        if any(interval["n"] for interval in intervals):
+        intervals = [run["metrics"].get(key) for run in figures]
+        if any(interval and interval["n"] for interval in intervals):
             rows.append(_row(f"{label.name}, %", *(_score(interval) for interval in intervals)))
     rows.append(
         _row("Retrievals per question", *(quantity(run["retrieval"]["per_question"]["mean"]) for run in figures))
@@ -29,6 +30,7 @@ def markdown(
     rows.append(
         _row("Cost per question", *(money(run["cost"]["per_question"], run["cost"]["currency"]) for run in figures))
     )
+    rows += _pools(figures)
     rows.append(_row("Errors", *(f"{run['questions']['errors']} / {run['questions']['asked']}" for run in figures)))
     lines = ["Mean [95 % interval] (scored / asked).", "", *rows]
     for comparison in comparisons:
@@ -43,9 +45,34 @@ def markdown(
     return "\n".join(lines) + "\n"
 
 
-def _score(interval: Mapping[str, Any]) -> str:
+def _score(interval: Mapping[str, Any] | None) -> str:
+    if interval is None:
+        return NONE
     mean = f"{percent(interval['mean'])} {percent_bounds(interval)}".strip()
     return f"{mean} ({interval['n']}/{interval['asked']})"
+
+
+def _pools(figures: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One row per retriever of any run: seconds of loading, encoding and searching, of those that passed."""
+    leaves = dict.fromkeys(_leaf(name) for run in figures for name in run["pools"]["pools"])
+    return [
+        _row(f"{leaf}: load / encode / search of all", *(_seconds(run["pools"], leaf) for run in figures))
+        for leaf in leaves
+        if leaf.startswith("retriever")
+    ]
+
+
+def _seconds(pools: Mapping[str, Any], leaf: str) -> str:
+    """The seconds of a retriever's busiest shard."""
+    shards = [figures for name, figures in pools["pools"].items() if _leaf(name) == leaf]
+    if not shards:
+        return NONE
+    busiest = max(shards, key=lambda figures: sum(figures[part] or 0.0 for part in SECONDS))
+    return f"{' / '.join(seconds(busiest[part]) for part in SECONDS)} of {seconds(pools['wall_s'])}"
+
+
+def _leaf(pool: str) -> str:
+    return pool.partition("/")[0]
 
 
 def _tokens(figures: Mapping[str, Any]) -> float | None:

@@ -16,7 +16,8 @@ from rich.text import Text
 from engine.records import Passage, Question
 from engine.report.labels import METRIC_LABELS, REASON_LABELS
 from engine.report.wording import percent
-from engine.schema import METRICS, row_to_question
+from engine.rows import row_to_question
+from engine.schema import METRICS
 from engine.score.evidence import gold_keys, key_of
 
 BELOW_CUT = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -16,7 +17,9 @@ from engine.errors import BackendDead, BackendError, IndexMismatch
 from engine.records import Hit, Passage
 from engine.retrieve import fingerprint, jvm
 from engine.retrieve.lucene_index import ANALYZER
+from engine.retrieve.lucene_range import RangeSearcher
 from engine.retrieve.self_check import self_check
+from engine.retrieve.sharded import part_of
 from engine.retrieve.stored_passage import json_to_passage
 
 CACHED_PASSAGES = 20_000
@@ -26,6 +29,10 @@ SAMPLE = 5
 """Passages that must find themselves when an index is opened; copies and near-copies may fail, most may not."""
 
 _MAX_CLAUSES = 2**31 - 1
+
+_TURN = threading.RLock()
+"""Held by one retriever of this process at a time: pyjnius keeps the receiver of a call on the method, so threads may
+share a Java object, but must not call one method of two of them at once."""
 
 
 class Bm25:
@@ -38,6 +45,11 @@ class Bm25:
     Lucene is asked directly, as Anserini's SimpleSearcher rounds scores to four decimals, lowers tied ones by
     multiples of 1e-6 and ignores the number of threads. The batch is shared among config.threads threads, with the
     same results as one query at a time.
+
+    A shard (config.shard of config.shards) answers for its run of Lucene's document numbers. It opens the whole index,
+    as word counts and mean length are those of the whole and so each score is what it is without shards; but it reads
+    postings and passages of its own part only, and the files are mapped, not loaded. Every shard's node must see the
+    index directory; any number of shards is served from the same one.
     Source of the score: Lucene's BM25Similarity, idf * tf / (tf + k1 * (1 - b + b * dl / avgdl)) with idf =
     ln(1 + (N - df + 0.5) / (df + 0.5)); there is no factor k1 + 1, dl is exact up to 40 tokens and coarser above,
     and passages without tokens count in neither N nor avgdl.
@@ -58,13 +70,22 @@ class Bm25:
             )
         jvm.start_jvm(config.heap)
         self._threads = config.threads
+        with _TURN:
+            self._open_searcher(index_dir, config)
+            self._check_itself(index_dir)
+
+    def _open_searcher(self, index_dir: Path, config: Bm25Config) -> None:
         self._open: Any = _open_index(index_dir)
         self._searcher = _searcher(self._open, config.k1, config.b)
+        self._own = part_of(self._searcher.getIndexReader().maxDoc(), config.shard, config.shards)
+        self._whole_or_range = RangeSearcher(self._searcher, self._own) if config.shards > 1 else self._searcher
         self._analyzer = jvm.java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
         self._bag_of_words = jvm.java_class("io.anserini.search.query.BagOfWordsQueryGenerator")()
         self._order = _score_then_id()
         self._to_json = jvm.java_class("com.fasterxml.jackson.databind.ObjectMapper")().writeValueAsString
         self._passage = lru_cache(maxsize=CACHED_PASSAGES)(self._read_passage)
+
+    def _check_itself(self, index_dir: Path) -> None:
         failures = self_check(self, self._sample())
         if len(failures) > SAMPLE // 2:
             raise IndexMismatch(
@@ -82,9 +103,20 @@ class Bm25:
             raise ValueError(f"k must be at least 0, found {k}")
         if self._open is None:
             raise BackendDead("this retriever was closed")
-        k = min(k, self._searcher.getIndexReader().maxDoc())
+        k = min(k, len(self._own))
         if k == 0:
             return [[] for _ in queries]
+        with _TURN:
+            return self._search_all(queries, k)
+
+    def close(self) -> None:
+        """Give the index's files back. Java goes on running, as it can be started only once per process."""
+        if self._open is not None:
+            self._passage.cache_clear()
+            self._open.close()
+            self._open = None
+
+    def _search_all(self, queries: Sequence[str], k: int) -> list[list[Hit]]:
         workers = min(self._threads, len(queries))
         if workers <= 1:
             return [self._search_one(query, k) for query in queries]
@@ -94,13 +126,6 @@ class Bm25:
             for done in [pool.submit(self._search_slice, queries, k, part, results) for part in slices]:
                 done.result()
         return results
-
-    def close(self) -> None:
-        """Give the index's files back. Java goes on running, as it can be started only once per process."""
-        if self._open is not None:
-            self._passage.cache_clear()
-            self._open.close()
-            self._open = None
 
     def _search_slice(self, queries: Sequence[str], k: int, part: range, results: list[list[Hit]]) -> None:
         import jnius
@@ -116,7 +141,7 @@ class Bm25:
 
         try:
             words = self._bag_of_words.buildQuery("contents", self._analyzer, _encodable(query))
-            found = json.loads(self._to_json(self._searcher.search(words, k, self._order, False)))["scoreDocs"]
+            found = json.loads(self._to_json(self._whole_or_range.search(words, k, self._order, False)))["scoreDocs"]
             passages = [self._passage(row["doc"]) for row in found]
         except JavaException as error:
             raise BackendError(f"Lucene failed on the query '{query[:80]}': {jvm.first_line(error)}") from error
@@ -128,9 +153,8 @@ class Bm25:
         return [hit for hit in hits if hit.score > 0.0]
 
     def _sample(self) -> list[Passage]:
-        """Passages of the index at even distances, for the self-check."""
-        count = self._searcher.getIndexReader().maxDoc()
-        return [self._passage(number) for number in range(0, count, max(1, count // SAMPLE))][:SAMPLE]
+        """Passages of this shard's part at even distances, for the self-check."""
+        return [self._passage(number) for number in self._own[:: max(1, len(self._own) // SAMPLE)][:SAMPLE]]
 
     def _read_passage(self, number: int) -> Passage:
         raw = self._open.doc_raw(number)

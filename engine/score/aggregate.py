@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,18 +14,20 @@ import pyarrow as pa
 from engine.config import ExperimentConfig
 from engine.cost import bill
 from engine.records import Usage
-from engine.schema import METRICS
 from engine.score.arrow import Floats, Ints
 from engine.score.cautions import cautions
 from engine.score.columns import RunColumns, read_columns
 from engine.score.judge import judge_rates
+from engine.score.pools import pool_figures
 from engine.score.timing import timing_figures
 from engine.stats import RESAMPLES, Interval, mean_ci, proportion_ci
 
 BINARY = frozenset({"em", "substring_match", "sp_em", "joint_em", "retrieval_complete"})
 """Metrics that are 0 or 1 per question: their interval is Wilson's, the others' a bootstrap."""
 
-BY_TYPE = ("em", "f1", "retrieval_complete")
+ANSWERED = ("em", "f1", "retrieval_complete")
+RANKED = ("recall@10", "complete@10", "ndcg@10", "mrr")
+"""The scores that stand for a run that answers, and for one that only retrieves."""
 
 
 def aggregate(
@@ -44,7 +46,9 @@ def aggregate(
     if not known; fewer rows are a warning. Every mean comes with its interval, n scored and n
     asked; what no question has truth for has a mean of None. Raises RunError for a question id that occurs twice.
     """
-    return summarise(read_columns(rows), timings, config, planned=planned, resamples=resamples, seed=seed)
+    return summarise(
+        read_columns(rows, ranked_depth(config)), timings, config, planned=planned, resamples=resamples, seed=seed
+    )
 
 
 def summarise(
@@ -53,14 +57,15 @@ def summarise(
     config: ExperimentConfig,
     *,
     planned: int | None = None,
+    starts: Sequence[Mapping[str, Any]] = (),
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """As aggregate, for columns that were read already."""
+    """As aggregate, for columns that were read already. starts: what each start of the run cost its pools."""
     usage = total_usage(columns)
     figures: dict[str, Any] = {
         "questions": _question_counts(columns, planned),
-        "metrics": {n: asdict(metric_ci(n, columns.metrics[n], resamples=resamples, seed=seed)) for n in METRICS},
+        "metrics": {n: asdict(metric_ci(n, v, resamples=resamples, seed=seed)) for n, v in columns.metrics.items()},
         "by_type": _by_type(columns, resamples, seed),
         "stop_reasons": _stop_reasons(columns),
         "errors": dict(Counter(kind for kind in columns.error_types if kind is not None).most_common()),
@@ -69,13 +74,26 @@ def summarise(
         "usage": {role: asdict(used) for role, used in usage.items()},
         "cost": _cost(columns, usage, config),
         "timings": timing_figures(timings),
+        "pools": pool_figures(starts),
     }
-    return {**figures, "warnings": cautions(figures, columns)}
+    return {**figures, "warnings": cautions(figures, columns, config)}
+
+
+def ranked_depth(config: ExperimentConfig) -> int | None:
+    """The length of the ranked lists that a run is about; None for a run that answers."""
+    return min(config.retrieve.depth, config.retrieve.pool) if config.loop.kind == "retrieve_only" else None
+
+
+def headline(metrics: Iterable[str]) -> list[str]:
+    """The two or three of a run's metrics to show first."""
+    there = set(metrics)
+    return [name for name in (ANSWERED if "em" in there else RANKED) if name in there][:3]
 
 
 def metric_ci(name: str, values: Floats, *, resamples: int = RESAMPLES, seed: int = 0) -> Interval:
-    """The interval of a metric of METRICS, by the method that suits its values."""
-    return proportion_ci(values) if name in BINARY else mean_ci(values, resamples=resamples, seed=seed)
+    """The interval of a run's metric, by the method that suits its values."""
+    binary = name in BINARY or name.startswith("complete@")
+    return proportion_ci(values) if binary else mean_ci(values, resamples=resamples, seed=seed)
 
 
 def total_usage(columns: RunColumns) -> dict[str, Usage]:
@@ -107,7 +125,7 @@ def _by_type(columns: RunColumns, resamples: int, seed: int) -> dict[str, Any]:
             "asked": int((kinds == kind).sum()),
             "metrics": {
                 name: asdict(metric_ci(name, columns.metrics[name][kinds == kind], resamples=resamples, seed=seed))
-                for name in BY_TYPE
+                for name in headline(columns.metrics)
             },
         }
         for kind in sorted(set(kinds.tolist()) - {""})
@@ -135,6 +153,7 @@ def _retrieval(columns: RunColumns) -> dict[str, Any]:
         "mean_hits": _mean(turns.hits[searched]),
         "mean_kept": _mean(turns.kept[searched]),
         "searches": int(searched.sum()),
+        "unexecuted_queries": int(turns.unexecuted.sum()),
         "empty_searches": int((turns.hits[searched] == 0).sum()),
         "seen_dropped": int(turns.seen_dropped.sum()),
         "gold_lost_to_dedup": {"hits": int(turns.gold_dropped.sum()), "questions": int((lost > 0).sum())},

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.config import ExperimentConfig, HybridConfig
 from engine.records import ParseStatus
 from engine.score.columns import RunColumns
 
@@ -16,14 +17,29 @@ UNREADABLE_SHARE = 0.05
 FEW_QUESTIONS = 4
 """Fewer questions than this are too few to call a shared ranked list a symptom."""
 
+BLIND_TO_SCORES = ("fixed", "cost_matched")
+"""Ways to cut a ranked list that read no score."""
 
-def cautions(figures: Mapping[str, Any], columns: RunColumns) -> list[str]:
+
+def cautions(figures: Mapping[str, Any], columns: RunColumns, config: ExperimentConfig) -> list[str]:
     """One sentence per doubt about the figures of a run, empty where there is none."""
     return [
         *_coverage(figures),
         *_retrieval(figures),
+        *config_cautions(config),
         *_judge(figures["judge"], figures["questions"]["asked"]),
         *_scores(columns),
+    ]
+
+
+def config_cautions(config: ExperimentConfig) -> list[str]:
+    """The doubts that a configuration raises before it has run."""
+    retriever, kind = config.retriever, config.truncate.kind
+    if not isinstance(retriever, HybridConfig) or retriever.fusion != "rrf" or kind in BLIND_TO_SCORES:
+        return []
+    return [
+        f"truncate.kind {kind} cuts by scores, but those of retriever.fusion rrf follow from ranks and say nothing "
+        "about relevance: use fusion min_max or z_score, or truncate.kind fixed."
     ]
 
 
@@ -56,6 +72,14 @@ def _retrieval(figures: Mapping[str, Any]) -> list[str]:
     searches, empty = retrieval["searches"], retrieval["empty_searches"]
     if empty and empty > EMPTY_SHARE * searches:
         found.append(f"{empty} of {searches} searches found nothing.")
+    unexecuted = retrieval["unexecuted_queries"]
+    if unexecuted and not searches:
+        found.append(
+            f"All {unexecuted} queries that the model wrote were left unexecuted: it does not write them in the form "
+            "the loop reads, so nothing was ever retrieved."
+        )
+    elif unexecuted:
+        found.append(f"{unexecuted} queries that the model wrote were not searched for (no search left, or bad form).")
     lost = retrieval["gold_lost_to_dedup"]
     if lost["questions"]:
         found.append(
@@ -78,8 +102,10 @@ def _judge(judge: Mapping[str, Any], asked: int) -> list[str]:
 
 def _scores(columns: RunColumns) -> list[str]:
     found = []
-    em, f1 = columns.metrics["em"], columns.metrics["f1"]
-    above = int((np.nan_to_num(em) > np.nan_to_num(f1) + 1e-9).sum())
+    above = 0
+    if "em" in columns.metrics:
+        em, f1 = columns.metrics["em"], columns.metrics["f1"]
+        above = int((np.nan_to_num(em) > np.nan_to_num(f1) + 1e-9).sum())
     if above:
         found.append(f"EM is above F1 for {above} questions, which cannot be: the metrics of these rows are corrupt.")
     affected = columns.sentence_gold & (columns.whole_evidence > 0)

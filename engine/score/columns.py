@@ -17,15 +17,20 @@ from engine.errors import RunError
 from engine.records import ParseStatus
 from engine.schema import METRICS, TRACES
 from engine.score.arrow import Floats, Ints, flatten, floats, ints, row_batches
+from engine.score.retrieval import retrieval_scores
 
 Flags = npt.NDArray[np.bool_]
+
+READ = ("retrieval_recall", "retrieval_complete")
+"""The metrics that need no answer and no evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnColumns:
     """One entry per turn of the run, in order; owner is the position of its question.
 
-    sufficient is 1, 0, or -1 where no verdict was given; by_rule marks verdicts that no model gave. searches_before
+    sufficient is 1, 0, or -1 where no verdict was given; by_rule marks verdicts that no model gave; unexecuted those
+    turns whose loop's own model wrote a query that was not searched for. searches_before
     counts the question's retrievals before the turn; memory_dropped the spans that did not fit its prompts.
     gold_before and gold_after are the question's gold passages read before and after the turn (-1: not known, the
     question ended in an error).
@@ -35,6 +40,7 @@ class TurnColumns:
     sufficient: Ints
     by_rule: Flags
     searched: Flags
+    unexecuted: Flags
     searches_before: Ints
     hits: Ints
     kept: Ints
@@ -50,7 +56,8 @@ class TurnColumns:
 class RunColumns:
     """One entry per question of the run, in the order read, and its turns.
 
-    metrics: [questions] float by name of METRICS, NaN where not scored. usage: role -> [questions, 3] calls, prompt
+    metrics: [questions] float by name, NaN where not scored: those of METRICS, or where no answer was asked for, what
+    was read and how good the ranked lists are (see engine.score.retrieval). usage: role -> [questions, 3] calls, prompt
     and completion tokens. contents: a fingerprint of question and gold answers, equal for equal ones. types:
     metadata.type where the question has one. first_lists: a fingerprint of the doc ids of the first ranked list; 0
     for an empty one, None where nothing was searched for. evidence and whole_evidence count kept pieces, all and
@@ -77,14 +84,14 @@ class RunColumns:
         return len(self.ids)
 
 
-def read_columns(rows: Iterable[Any]) -> RunColumns:
+def read_columns(rows: Iterable[Any], ranked: int | None = None) -> RunColumns:
     """The columns of trace rows given as dicts, record batches or tables of engine.schema.TRACES.
 
-    Holds a few hundred bytes per question; each batch is dropped once read. Raises RunError for a question id that
-    occurs twice.
+    ranked: the length of the lists of a run that only retrieves, None for a run that answers. Holds a few hundred
+    bytes per question; each batch is dropped once read. Raises RunError for a question id that occurs twice.
     """
-    parts = [_read_batch(batch) for batch in row_batches(rows) if batch.num_rows]
-    columns = _concat(parts) if parts else _read_batch(pa.RecordBatch.from_pylist([], schema=TRACES))
+    parts = [_read_batch(batch, ranked) for batch in row_batches(rows) if batch.num_rows]
+    columns = _concat(parts) if parts else _read_batch(pa.RecordBatch.from_pylist([], schema=TRACES), ranked)
     twice, count = next(iter(Counter(columns.ids).most_common(1)), ("", 0))
     if count > 1:
         raise RunError(
@@ -94,7 +101,7 @@ def read_columns(rows: Iterable[Any]) -> RunColumns:
     return columns
 
 
-def _read_batch(batch: pa.RecordBatch) -> RunColumns:
+def _read_batch(batch: pa.RecordBatch, ranked: int | None) -> RunColumns:
     n = batch.num_rows
     metrics = batch.column("metrics")
     recall = floats(pc.struct_field(metrics, "retrieval_recall"))
@@ -123,7 +130,8 @@ def _read_batch(batch: pa.RecordBatch) -> RunColumns:
         whole_evidence=np.bincount(owner[evidence_owner][whole], minlength=n),
         sentence_gold=np.bincount(fact_owner[by_sentence], minlength=n) > 0,
         first_lists=_first_lists(turns, owner, n),
-        metrics={name: floats(pc.struct_field(metrics, name)) for name in METRICS},
+        metrics={name: floats(pc.struct_field(metrics, name)) for name in (METRICS if ranked is None else READ)}
+        | ({} if ranked is None else retrieval_scores(batch, ranked)),
         usage=_usage(batch.column("usage"), n),
         turns=_turn_columns(turns, owner, gold_end),
     )
@@ -140,6 +148,7 @@ def _turn_columns(turns: pa.StructArray, owner: Ints, gold_end: Ints) -> TurnCol
         sufficient=ints(pc.struct_field(verdict, "sufficient").cast(pa.int64()), missing=-1),
         by_rule=np.array([value == ParseStatus.RULE.value for value in status], dtype=np.bool_),
         searched=searched,
+        unexecuted=pc.is_valid(pc.struct_field(turns, "unexecuted")).to_numpy(zero_copy_only=False),
         searches_before=_running_count(searched, owner),
         hits=ints(pc.list_value_length(pc.struct_field(turns, "hits"))),
         kept=ints(pc.struct_field(turns, "kept")),
@@ -209,7 +218,7 @@ def _concat(parts: Sequence[RunColumns]) -> RunColumns:
             fields[name] = np.concatenate(values)
     return RunColumns(
         **fields,
-        metrics={name: np.concatenate([part.metrics[name] for part in parts]) for name in METRICS},
+        metrics={name: np.concatenate([part.metrics[name] for part in parts]) for name in parts[0].metrics},
         usage={role: _role_table(parts, role) for role in sorted({role for part in parts for role in part.usage})},
         turns=TurnColumns(
             owner=np.concatenate([part.turns.owner + start for part, start in zip(parts, starts, strict=False)]),

@@ -6,7 +6,14 @@ from importlib import import_module
 
 import click
 
-BENCHES = {"overhead": "jobs.bench.overhead:overhead"}
+BENCHES = {
+    "overhead": "jobs.bench.overhead:overhead",
+    "index": "jobs.bench.index:index",
+    "retrieval": "jobs.bench.retrieval:retrieval",
+    "truncate": "jobs.bench.truncate:truncate",
+    "certify": "jobs.bench.certify:certify",
+    "replay": "jobs.bench.replay:replay",
+}
 
 
 class Benches(click.Group):
@@ -33,4 +40,5 @@ def bench() -> None:
     Examples:
       stopgap bench overhead
       stopgap bench overhead --json overhead.json
+      stopgap bench index --sizes 10000,100000
     """

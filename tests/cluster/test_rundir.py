@@ -18,7 +18,8 @@ from engine.records import (
     Turn,
     Verdict,
 )
-from engine.schema import TRACES, row_to_trace, trace_to_row
+from engine.rows import row_to_trace, trace_to_row
+from engine.schema import TRACES
 
 
 @pytest.fixture(params=["local", "memory"])

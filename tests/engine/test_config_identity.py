@@ -8,10 +8,11 @@ from pydantic import ValidationError
 from engine.config import ExperimentConfig
 
 POOL = {"replicas": 2, "num_cpus": 1.5, "num_gpus": 0.5, "timeout_s": 30.0}
+SEARCHED = {"shards": 3, "shard": 2, "cache_queries": 5, "batch_window_s": 0.5}
 BASE = {
     "name": "base",
     "questions": {"path": "q.jsonl"},
-    "retriever": {"kind": "bm25", "corpus": {"path": "c.jsonl"}, "index": "i"},
+    "retriever": {"kind": "bm25", "corpus": {"path": "c.jsonl"}, "index": "i", "shards": 3},
     "models": {
         "main": {"kind": "transformers", "model": "m"},
         "gpu": {"kind": "vllm", "model": "m"},
@@ -29,12 +30,13 @@ VARIANTS = {
         "extract": {"kind": "embedding"},
         "truncate": {"kind": "fixed"},
     },
-    "summary, synthetic": {"extract": {"kind": "summary"}, "retriever": {"kind": "synthetic"}},
+    "summary, synthetic": {"extract": {"kind": "summary"}, "retriever": {"kind": "synthetic", "shards": 3}},
 }
 NOT_IN_THE_KEY = (
     "name",
     "runs_dir",
     "cost.",
+    "policy.file",
     "cluster.runners",
     "cluster.runner_cpus",
     "cluster.questions_in_flight",
@@ -44,6 +46,7 @@ NOT_IN_THE_KEY = (
 )
 NOT_IN_THE_KEY_OF_A_POOL = {
     *POOL,
+    *SEARCHED,
     "request_timeout_s",
     "requests_per_minute",
     "max_retries",
@@ -141,6 +144,7 @@ def test_every_setting_is_in_the_key_or_named_as_one_that_is_not(variant):
         {"extract": {"kind": "embedding"}},
         {"truncate": {"kind": "fixed"}},
         {"retriever": {"kind": "synthetic"}},
+        {"loop": {"kind": "retrieve_only"}},
         {"judge": {"kind": "oracle"}},
         {"models": BASE["models"] | {"main": {"kind": "scripted"}}},
         {"models": BASE["models"] | {"more": {"kind": "scripted"}}},
@@ -148,6 +152,32 @@ def test_every_setting_is_in_the_key_or_named_as_one_that_is_not(variant):
 )
 def test_another_kind_of_part_is_another_run(change):
     assert key_of(BASE | change) != key_of(BASE)
+
+
+def hybrid(**changes):
+    parts = {"a": {"kind": "synthetic"}, "b": {"kind": "synthetic", "n_docs": 5}}
+    return key_of(BASE | {"retriever": {"kind": "hybrid", "parts": parts} | changes})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fusion": "rrf"},
+        {"weights": {"a": 2.0}},
+        {"depth": 77},
+        {"rrf_k": 10},
+        {"parts": {"a": {"kind": "synthetic"}, "b": {"kind": "synthetic"}}},
+        {"parts": {"a": {"kind": "synthetic"}, "c": {"kind": "synthetic", "n_docs": 5}}},
+    ],
+)
+def test_what_a_hybrid_is_made_of_and_how_is_in_the_key(change):
+    assert hybrid(**change) != hybrid()
+
+
+def test_where_and_how_wide_a_hybrids_parts_run_is_not():
+    wide = {"a": {"kind": "synthetic"} | POOL | SEARCHED, "b": {"kind": "synthetic", "n_docs": 5} | SEARCHED}
+    assert hybrid(parts=wide) == hybrid()
+    assert hybrid(parts=dict(reversed(wide.items()))) == hybrid()
 
 
 @pytest.mark.parametrize("pool", ["retriever", "models", "encoders"])

@@ -117,6 +117,38 @@ async def test_a_pools_max_batch_bounds_a_search(monkeypatch):
 
 
 @in_a_loop
+async def test_a_search_made_before_comes_from_memory_and_is_counted(monkeypatch):
+    endpoint, backend = opened(monkeypatch, Searcher)
+    first = await endpoint(SearchItem("a", 2))
+    assert await endpoint(SearchItem("a", 2)) == first
+    await endpoint(SearchItem("a", 3))
+    assert backend.calls == [(["a"], 2), (["a"], 3)]
+    figures = endpoint.metrics()
+    told = ("requests", "cache_hits", "cache_misses", "batches", "batched", "largest_batch", "encode_s")
+    assert [figures[name] for name in told] == [3, 1, 2, 2, 2, 1, 0.0]
+    assert figures["search_s"] == figures["busy_s"] <= figures["serving_s"]
+
+
+@in_a_loop
+async def test_without_a_cache_every_search_is_made(monkeypatch):
+    endpoint, backend = opened(monkeypatch, Searcher, SyntheticConfig(cache_queries=0))
+    await endpoint(SearchItem("a", 2))
+    await endpoint(SearchItem("a", 2))
+    assert len(backend.calls) == 2
+    assert "cache_hits" not in endpoint.metrics()
+
+
+@in_a_loop
+async def test_a_retrievers_own_seconds_are_told_apart(monkeypatch):
+    class Told(Searcher):
+        def metrics(self):
+            return {"encode_s": 2.0, "search_s": 3.0}
+
+    endpoint, _ = opened(monkeypatch, Told)
+    assert endpoint.metrics().items() >= {"encode_s": 2.0, "search_s": 3.0, "busy_s": 0.0}.items()
+
+
+@in_a_loop
 async def test_queries_and_passages_are_encoded_apart_and_come_back_to_their_callers(monkeypatch):
     endpoint, backend = opened(monkeypatch, Encoder)
     items = [
@@ -195,6 +227,12 @@ def test_only_the_pools_that_a_configuration_uses_are_opened(changes, pools):
     assert found["model:big"] == ScriptedConfig(slots=2)
 
 
+def test_a_loop_that_only_retrieves_opens_retrievers_alone():
+    parts = {"sparse": {"kind": "synthetic", "shards": 2}, "dense": {"kind": "synthetic"}}
+    found = pools_of(config(loop={"kind": "retrieve_only"}, retriever={"kind": "hybrid", "parts": parts}))
+    assert list(found) == ["retriever:sparse/1of2", "retriever:sparse/2of2", "retriever:dense"]
+
+
 def test_a_model_that_plays_every_role_is_opened_once():
     assert list(pools_of(config())) == ["retriever", "model:main"]
 
@@ -214,6 +252,15 @@ QUESTIONS = [
     )
     for i in range(20)
 ]
+
+
+def test_a_hybrid_over_shards_answers_as_without_them():
+    def found(shards):
+        parts = {"a": {"kind": "synthetic", "shards": shards}, "b": {"kind": "synthetic", "n_docs": 300}}
+        return answered(retriever={"kind": "hybrid", "parts": parts})
+
+    assert found(3) == found(1)
+    assert {hit.doc_id for trace in found(1).values() for turn in trace.turns for hit in turn.hits}
 
 
 def answered(order=QUESTIONS, **changes):

@@ -6,7 +6,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.stats import mean_ci, paired_ci, proportion_ci, ratio_ci, wilson
+from engine.stats import mean_ci, paired_ci, proportion_ci, ratio_ci, share_ci, statistic_bounds, wilson
 
 
 def test_mean_ci_agrees_with_scipys_percentile_bootstrap():
@@ -176,3 +176,33 @@ def test_rates_resample_questions_whole():
     found = ratio_ci([5] + [0] * 9, [5] * 10)
     expected = scipy.stats.binom(10, 0.1).ppf([0.025, 0.975]) / 10
     assert (found.low, found.high) == pytest.approx(tuple(expected))
+
+
+def test_share_of_counts():
+    assert share_ci(27, 69) == proportion_ci([1.0] * 27 + [0.0] * 42)
+    assert (share_ci(0, 0).mean, share_ci(0, 0).method) == (None, "wilson")
+
+
+def test_bounds_of_any_statistic_agree_with_those_of_the_mean():
+    values = np.random.default_rng(5).gamma(2.0, size=80)
+    low, high = statistic_bounds(lambda counts: counts @ values / 80, 80, seed=1)
+    mean = mean_ci(values, seed=1)
+    assert (low, high) == (pytest.approx(mean.low), pytest.approx(mean.high))
+
+
+def test_bounds_see_whole_resamples_and_leave_out_undefined_ones(monkeypatch):
+    sizes = []
+
+    def largest(counts):
+        sizes.append(counts.shape)
+        assert (counts.sum(axis=1) == 5).all()
+        return np.where(counts[:, 0] > 0, counts.max(axis=1), np.nan)
+
+    whole = statistic_bounds(largest, 5, resamples=100, seed=2)
+    assert sizes == [(100, 5)]
+    assert 1 <= whole[0] <= whole[1] <= 5
+    monkeypatch.setattr("engine.stats._CHUNK", 300)
+    assert statistic_bounds(largest, 5, resamples=100, seed=2, width=10) == whole
+    assert sizes[1:] == [(30, 5), (30, 5), (30, 5), (10, 5)]
+    assert statistic_bounds(lambda counts: np.full(len(counts), np.nan), 5) == (None, None)
+    assert statistic_bounds(largest, 1) == (None, None)

@@ -64,7 +64,7 @@ def test_the_page_names_plan_calls_memory_and_disk(make, tmp_path):
     assert re.search(rf"run folder: {tmp_path}/runs/dry-[0-9a-f]{{8}} \(0 shards done, 3 to do\)", page)
     assert "index: none needed, 9 passages, checked" in page
     assert "retrievals: 140" in page
-    assert "model calls: judge 210, extractor 140, reasoner 70" in page
+    assert "model calls: judge 210, extractor 140, reasoner 70, probe 0" in page
     assert "memory: retriever 419.4 MB, model:main 419.4 MB, runners 367.0 MB" in page
     assert re.search(r"disk: 315\.0 KB of traces, [0-9.]+ [GT]B free", page)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.data import corpus_digest, read_corpus, read_questions
-from engine.schema import question_to_row, row_to_question
+from engine.rows import question_to_row, row_to_question
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the shared data folder {SHARED} is not on this machine")

@@ -25,7 +25,8 @@ from engine.records import (
     Verdict,
 )
 from engine.report import RunData
-from engine.schema import TIMINGS, TRACES, trace_to_row
+from engine.rows import trace_to_row
+from engine.schema import TIMINGS, TRACES
 from engine.score import score_trace
 
 FACTS = (SupportingFact("Jupiter Hotel", "d1", 0), SupportingFact("Ada Brook", "d2", 1))

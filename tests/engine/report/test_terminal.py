@@ -4,7 +4,7 @@ from io import StringIO
 from rich.console import Console
 
 from engine.report import render_trace, trace_text
-from engine.schema import trace_to_row
+from engine.rows import trace_to_row
 
 
 def shown(trace, **options):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from engine.config import Bm25Config
 from engine.errors import StopgapError
@@ -29,6 +30,13 @@ def search(config: Bm25Config, queries: Sequence[str], k: int) -> list[list[Hit]
 
 def search_one_by_one(config: Bm25Config, queries: Sequence[str], k: int) -> list[list[Hit]]:
     return [_retriever(config).search([query], k)[0] for query in queries]
+
+
+def search_at_once(configs: Sequence[Bm25Config], queries: Sequence[str], k: int) -> list[list[list[Hit]]]:
+    """What each retriever finds while the others search in threads of their own."""
+    opened = [_retriever(config) for config in configs]
+    with ThreadPoolExecutor(len(opened)) as pool:
+        return list(pool.map(lambda retriever: retriever.search(queries, k), opened))
 
 
 def checked(config: Bm25Config, passages: Sequence[Passage]) -> list[str]:

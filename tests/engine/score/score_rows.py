@@ -18,7 +18,7 @@ from engine.records import (
     Usage,
     Verdict,
 )
-from engine.schema import trace_to_row
+from engine.rows import trace_to_row
 from engine.score import score_trace
 from engine.score.evidence import gold_keys
 

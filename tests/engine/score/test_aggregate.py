@@ -203,3 +203,13 @@ class TestCautions:
         table = pa.Table.from_pylist([timing], schema=TIMINGS)
         found = figures(trace(question("q1")), trace(question("q2")), timings=table)["warnings"]
         assert "Timings exist for 1 of 2 questions only." in found
+
+
+def test_queries_that_were_written_and_never_searched_for():
+    lost = trace(question("q1"), [turn(0, query=None, unexecuted="capital of France")])
+    other = trace(question("q2"), [turn(0, docs="ab", kept=1)])
+    assert any("All 1 queries that the model wrote were left unexecuted" in w for w in figures(lost)["warnings"])
+    told = figures(lost, other)
+    assert told["retrieval"]["unexecuted_queries"] == 1
+    assert any("1 queries that the model wrote were not searched for" in w for w in told["warnings"])
+    assert not any("queries that the model wrote" in w for w in figures(other)["warnings"])
