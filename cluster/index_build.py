@@ -96,12 +96,14 @@ def _dataset(shards: Shards, missing: Sequence[int]) -> ray.data.Dataset:
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     rows = [{"shard": number} for number in missing]
-    return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+    actors = min(shards.encoder.replicas, len(missing))
+    # Enough blocks for all actors to end together, and no more for a larger corpus, as the driver keeps a record of each.
+    return ray.data.from_items(rows, override_num_blocks=min(len(rows), 64 * actors)).map_batches(
         EmbeddingActor,
         fn_constructor_args=(shards,),
         batch_size=1,
         batch_format="numpy",
         num_cpus=shards.encoder.num_cpus,
         num_gpus=shards.encoder.num_gpus,
-        compute=ray.data.ActorPoolStrategy(size=min(shards.encoder.replicas, len(missing))),
+        compute=ray.data.ActorPoolStrategy(size=actors),
     )

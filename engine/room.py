@@ -16,10 +16,16 @@ def machine_memory() -> tuple[int, int]:
     memory = psutil.virtual_memory()
     try:
         limit = int((CGROUP / "memory.max").read_text())
-        used = int((CGROUP / "memory.current").read_text())
-    except (OSError, ValueError):  # no container, or one without a limit ("max")
+        used = int((CGROUP / "memory.current").read_text()) - _page_cache()
+    except (OSError, ValueError, KeyError):  # no container, or one without a limit ("max")
         return memory.available, memory.total
     return min(memory.available, max(0, limit - used)), min(memory.total, limit)
+
+
+def _page_cache() -> int:
+    """Bytes of the container's memory that hold files and are given back when something else needs them."""
+    fields = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+    return int(fields["active_file"]) + int(fields["inactive_file"])
 
 
 def shared_memory_free() -> int | None:

@@ -67,8 +67,8 @@ def calibrate(states: str, out: str, **options: Any) -> None:
     """
     made = calibrated(states, Request(**options))
     policy, others = made.policy, made.held_out
-    write_policy(policy, out)
     found = replay(others, [] if policy.threshold is None else [JudgeThreshold(policy.threshold)], made.rates)
+    write_policy(policy, out)
     show("on questions that were not calibrated on", render_replay(found))
     click.echo()
     if policy.probability is not None:

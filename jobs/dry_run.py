@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from cluster.prepare import prepared
-from engine.config import ExperimentConfig, FixedRoundsConfig, PoolConfig, S2GConfig
+from engine.config import (
+    DenseConfig,
+    ExperimentConfig,
+    FixedRoundsConfig,
+    PoolConfig,
+    S2GConfig,
+    SentenceTransformersConfig,
+)
 from engine.config_file import dump_config
 from engine.embedded import weight_bytes
+from engine.retrieve.faiss_room import resident_bytes
 from engine.room import disk_free, size
 from engine.services import pools_of
 
@@ -100,5 +108,9 @@ def _memory(pool: PoolConfig) -> int:
     heap = getattr(pool, "heap", None)
     if heap:
         return base + int(heap[:-1]) * {"k": 2**10, "m": 2**20, "g": 2**30}[heap[-1].lower()]
+    if isinstance(pool, DenseConfig):
+        encoder = pool.encoder
+        weights = weight_bytes(encoder.model) if isinstance(encoder, SentenceTransformersConfig) else 0
+        return base + weights + resident_bytes(pool)
     model = getattr(pool, "model", None)
     return base + (weight_bytes(model) if model and pool.kind != "openai" else 0)  # type: ignore[attr-defined]

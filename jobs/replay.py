@@ -56,7 +56,13 @@ OUTCOMES = pa.schema(
 )
 @click.option("--held-out", is_flag=True, help="Leave out the questions that a policy file was calibrated on.")
 @click.option("--sweep", "points", type=click.IntRange(min=1), help="Also every judge threshold, thinned to N rows.")
-@click.option("--margin", default=MARGIN, show_default=True, help="Loss of EM that still is not worse.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 1),
+    default=MARGIN,
+    show_default=True,
+    help="Loss of EM that is still not worse.",
+)
 @click.option(
     "--price",
     "prices",

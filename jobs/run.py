@@ -76,7 +76,7 @@ def run_experiment(config: ExperimentConfig, address: str | None = None, quiet: 
 
     questions = config.questions  # looked at before an index is built for them
     next(read_questions(questions.path, questions.format, split=questions.split, limit=1), None)
-    ensure_index(config.retriever)
+    ensure_index(config.retriever, address)
     with prepared(config) as ready, own_stderr() as stream:
         display = Display(stories=not quiet, stream=stream)
         display.say(f"run: {ready.run.location} ({ready.plan.n_questions} questions)")

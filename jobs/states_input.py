@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,7 +41,8 @@ def read_recorded(location: str) -> list[Recorded]:
     """
     path = Path(location)
     if path.is_file():
-        return [Recorded(path.stem, read_state_table(path))]
+        name = path.resolve().parent.name if path.name == STATES_FILE else path.stem
+        return [Recorded(name, read_state_table(path))]
     if (path / STATES_FILE).is_file():
         return [Recorded(path.name, read_state_table(path / STATES_FILE))]
     below = sorted(path.glob(f"*/{STATES_FILE}"))
@@ -122,6 +124,8 @@ def with_prices(rates: Rates, given: Sequence[str], currency: str | None) -> Rat
         name, _, value = text.partition("=")
         try:
             amounts = [float(amount) for amount in value.split("/")]
+            if not all(0 <= amount < math.inf for amount in amounts):
+                raise ValueError(value)
             if name == SEARCH:
                 (retrieval,) = amounts
             elif name in KINDS:

@@ -36,6 +36,9 @@ WIDTH = (
     "url",
     "fingerprint",
     "heap",
+    "mmap",
+    "embeddings",
+    "gpus",
     *BATCHING,
 )
 """Settings of a pool that say where, how wide and how patiently it runs, and leave its replies as they are
@@ -102,7 +105,9 @@ class ExperimentConfig(Node):
         if watched and self.loop.kind == "retrieve_only":
             raise ValueError("observe and policy need a loop that answers, found loop.kind retrieve_only")
         if self.policy.decides and self.observe.full_budget:
-            raise ValueError("a policy (stop_at or file) ends questions early, observe.full_budget never does; set one of them")
+            raise ValueError(
+                "a policy (stop_at or file) ends questions early, observe.full_budget never does; set one of them"
+            )
         if self.policy.decides and self.judge.kind == "oracle":
             raise ValueError("a policy needs a judge with scores, found judge.kind oracle")
         if self.loop.kind == "search_r1" and self.loop.observations == "continued":

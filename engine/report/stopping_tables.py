@@ -96,6 +96,8 @@ def _outcomes(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield Text()
     for name, found in figures["outcomes"].items():
         yield Text(f"{found['questions']:>7,}  {name:<28} {found['meaning']}")
+    if figures["truth"]["name"] == "probe":  # the outcomes count them
+        return
     late = "safe only at a state without a further search, native wrong: counted by no oracle"
     yield Text(f"{figures['last_state_only']:>7,}  {late}", "dim")
 
@@ -175,8 +177,8 @@ def _verdicts(row: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[Re
 
 
 def _pays(pays: Mapping[str, Any], currency: str) -> Iterator[str]:
-    asked = f"{pays['judge_calls']:,} judge and {pays['probe_calls']:,} probe calls"
-    yield f"{asked} more than native for {quantity(pays['searches_saved'])} searches saved."
+    asked = f"Judge calls {signed(pays['judge_calls'])}, probe calls {signed(pays['probe_calls'])} against native"
+    yield f"{asked}, for {quantity(pays['searches_saved'])} searches saved."
     if pays["break_even"] is not None:
         yield (
             f"They cost {money(pays['watching'], currency)}: a search must cost {money(pays['break_even'], currency)} "

@@ -12,7 +12,7 @@ from engine.errors import BackendDead, BackendError, IndexMismatch
 from engine.records import Hit
 from engine.retrieve.dense_recipe import PASSAGES, VECTORS, check_shard, shard_directory
 from engine.retrieve.embedding_shards import open_encoder
-from engine.retrieve.faiss_index import load_faiss, read_header
+from engine.retrieve.faiss_index import read_header
 from engine.retrieve.faiss_room import Free, check_load, free_now
 from engine.retrieve.faiss_search import Candidates, FaissSearch, uses_gpu
 from engine.retrieve.passage_store import PassageStore
@@ -41,7 +41,6 @@ class Dense:
         """
         directory = shard_directory(config)
         self.fingerprint = check_shard(config)
-        load_faiss()
         on_gpu = uses_gpu(config)
         self._passages: PassageStore | None = PassageStore(directory / PASSAGES)
         self._index: FaissSearch | None = None

@@ -13,8 +13,8 @@ import pyarrow as pa
 from engine.errors import IndexMismatch
 from engine.records import Passage
 
-BLOCK = 4096
-"""Passages per record batch."""
+BLOCK = 1024
+"""Passages per record batch, and so per embedding shard: half a minute of work for a CPU."""
 
 CACHED_PASSAGES = 20_000
 """Passages a reader keeps in memory, about 4 KB each."""

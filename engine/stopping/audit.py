@@ -5,6 +5,7 @@ Source: METHODS B3, B9.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
@@ -93,7 +94,7 @@ def audit(states: LabelledStates, *, resamples: int = RESAMPLES, seed: int = 0) 
     headroom = mean_ci(rescued.astype(np.float64), **bootstrap)
     avoidable = ratio_ci(avoided, table.native_retrievals, **bootstrap)
     made = table.order[table.eligible]
-    branch = branch_of(headroom.mean or 0.0, avoidable.mean or 0.0)
+    branch, ended = branch_of(headroom.mean or 0.0, avoidable.mean or 0.0), Counter(outcomes(states))
     return {
         **about(states),
         "quality": {
@@ -117,9 +118,7 @@ def audit(states: LabelledStates, *, resamples: int = RESAMPLES, seed: int = 0) 
         },
         "last_state_only": int((any_safe & ~reachable & ~native).sum()),
         "outcomes": {
-            kind.value: {"questions": int(count), "meaning": kind.meaning}
-            for kind in Outcome
-            if (count := sum(found is kind for found in outcomes(states)))
+            kind.value: {"questions": ended[kind], "meaning": kind.meaning} for kind in Outcome if ended[kind]
         },
         "fixed_budgets": budget_rows(table, **bootstrap),
         "by_state": [

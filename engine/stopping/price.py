@@ -74,33 +74,34 @@ def judge_pays(
 ) -> dict[str, Any]:
     """What a policy pays for knowing where to stop, against what stopping saves; all totals over the questions.
 
-    judge_calls, probe_calls: made in excess of native. searches_saved; judge_calls_per_search_saved. watching: money
-    for those calls; loop_saved: money that the loop's own calls no longer cost. break_even: the price of a search
-    above which the searches saved are worth the watching; break_even_with_loop counts the loop's savings too (0: it
-    pays at any price). net_saving: native minus policy per question at the given prices, with a paired bootstrap
-    interval. Figures without a price, and a break-even without a search saved, are None.
+    judge_calls, probe_calls: made in excess of native (below 0 where the loop asks its judge anyway). searches_saved;
+    judge_calls_per_search_saved. watching: money for those calls; loop_saved: money that the loop's own calls no
+    longer cost. break_even: the price of a search above which the searches saved are worth the watching;
+    break_even_with_loop counts the loop's savings too (0: it pays at any price). net_saving: native minus policy per
+    question at the given prices, with a paired bootstrap interval. Figures without a price, and a break-even without
+    a search saved, are None.
     """
     extra = {k: policy.by_kind[k][:, 0].sum() - native.by_kind[k][:, 0].sum() for k in ("judge", "probe")}
     saved = float(native.searches.sum() - policy.searches.sum())
     ours, theirs = money(policy, rates), money(native, rates)
     watching = _sum_minus(ours, theirs, "judge", "probe")
     loop_saved = _sum_minus(theirs, ours, "loop")
-    totals = total_money(native, rates), total_money(policy, rates)
-    net = None
-    if totals[0] is not None and totals[1] is not None:
-        net = asdict(paired_ci(totals[1], totals[0], resamples=resamples, seed=seed).difference)
-    both = watching is not None and loop_saved is not None
+    before, after, net = total_money(native, rates), total_money(policy, rates), None
+    if before is not None and after is not None:
+        net = asdict(paired_ci(after, before, resamples=resamples, seed=seed).difference)
+
+    def per_search(amount: float | None) -> float | None:
+        return None if amount is None or saved <= 0 else max(0.0, amount) / saved
+
     return {
         "judge_calls": int(extra["judge"]),
         "probe_calls": int(extra["probe"]),
         "searches_saved": saved,
-        "judge_calls_per_search_saved": float(extra["judge"]) / saved if saved > 0 else None,
+        "judge_calls_per_search_saved": per_search(float(extra["judge"])),
         "watching": watching,
         "loop_saved": loop_saved,
-        "break_even": watching / saved if watching is not None and saved > 0 else None,
-        "break_even_with_loop": max(0.0, (watching or 0.0) - (loop_saved or 0.0)) / saved
-        if both and saved > 0
-        else None,
+        "break_even": per_search(watching),
+        "break_even_with_loop": per_search(None if watching is None or loop_saved is None else watching - loop_saved),
         "net_saving": net,
     }
 

@@ -5,7 +5,7 @@ Source: METHODS B6, B8, B9.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,6 +23,8 @@ from engine.stopping.price import Rates, judge_pays, money, seconds, total_money
 from engine.stopping.spending import Spending, spending
 from engine.stopping.state_table import COUNTS
 from engine.stopping.truth import LabelledStates
+
+_COMPARED = ("against_native", "decision", "judge_pays", "matched")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,29 +80,38 @@ def replay(
     native = replayed(states, Native())
     rows = [native, *(replayed(states, policy) for policy in policies if not isinstance(policy, Native))]
     bootstrap = {"resamples": resamples, "seed": seed}
+    budgets = budget_rows(states.table, **bootstrap)
+    figures: list[dict[str, Any]] = []
+    for one in rows:
+        figures.append(_alone(states, one, rates, bootstrap) | dict.fromkeys(_COMPARED))
+        if one is not native:
+            figures[-1] |= _compared(one, native, rates, margin, bootstrap)
+        if not isinstance(one.policy, (Native, FixedBudget)):
+            mean = float(one.spent.searches.mean())
+            figures[-1]["matched"] = matched_budgets(states.table, budgets, one.em, mean, **bootstrap)
     return {
         **about(states),
         "margin": margin,
         "prices": _prices(rates),
-        "policies": [_row(states, one, native, rates, margin, resamples, seed) for one in rows],
-        "fixed_budgets": budget_rows(states.table, **bootstrap),
+        "policies": figures,
+        "fixed_budgets": budgets,
     }
 
 
-def _row(
-    states: LabelledStates, one: Replayed, native: Replayed, rates: Rates, margin: float, resamples: int, seed: int
-) -> dict[str, Any]:
-    bootstrap = {"resamples": resamples, "seed": seed}
-    figures: dict[str, Any] = {
+def _alone(states: LabelledStates, one: Replayed, rates: Rates, bootstrap: Mapping[str, int]) -> dict[str, Any]:
+    return {
         "policy": one.policy.name,
-        "stops": counts_of(stop_counts(states, one.stopped)),
+        "stops": _counts(stop_counts(states, one.stopped)),
         "em": asdict(proportion_ci(one.em)),
         "f1": asdict(mean_ci(one.f1, **bootstrap)),
         "searches": {**asdict(mean_ci(one.spent.searches, **bootstrap)), "total": int(one.spent.searches.sum())},
         "spent": _spent(one.spent, rates),
     }
-    if one is native:
-        return figures | dict.fromkeys(("against_native", "decision", "matched", "judge_pays"))
+
+
+def _compared(
+    one: Replayed, native: Replayed, rates: Rates, margin: float, bootstrap: Mapping[str, int]
+) -> dict[str, Any]:
     decision = decide(native.em, one.em, native.spent.searches, one.spent.searches, margin=margin, **bootstrap)
     against = {
         "em": decision.em,
@@ -111,20 +122,15 @@ def _row(
     before, after = total_money(native.spent, rates), total_money(one.spent, rates)
     if before is not None and after is not None:
         against["money"] = paired_ci(before, after, **bootstrap)
-    verdict = {name: getattr(decision, name) for name in ("not_worse", "cheaper", "passes", "sentence")}
     looks = one.policy.asks_judge or one.policy.probing is Probing.EVERYWHERE
-    fixed = isinstance(one.policy, FixedBudget)
-    mean = float(one.spent.searches.mean())
-    return figures | {
+    return {
         "against_native": {name: asdict(paired) for name, paired in against.items()},
-        "decision": verdict,
-        "matched": None if fixed else matched_budgets(states.table, one.em, mean, **bootstrap),
+        "decision": {name: getattr(decision, name) for name in ("not_worse", "cheaper", "passes", "sentence")},
         "judge_pays": judge_pays(native.spent, one.spent, rates, **bootstrap) if looks else None,
     }
 
 
-def counts_of(found: StopCounts) -> dict[str, Any]:
-    """Stop counts with their rates, as a dict."""
+def _counts(found: StopCounts) -> dict[str, Any]:
     return {
         **asdict(found),
         "safe": found.safe,
@@ -136,14 +142,13 @@ def counts_of(found: StopCounts) -> dict[str, Any]:
 
 
 def _spent(spent: Spending, rates: Rates) -> dict[str, Any]:
-    total = total_money(spent, rates)
     return {
         "by_kind": {
             kind: dict(zip(COUNTS, map(_sum, counts.T), strict=True)) for kind, counts in spent.by_kind.items()
         },
         "tokens_per_question": _mean(spent.tokens),
         "money": {kind: None if part is None else float(part.sum()) for kind, part in money(spent, rates).items()},
-        "money_per_question": _mean(total),
+        "money_per_question": _mean(total_money(spent, rates)),
         "seconds_per_question": _mean(seconds(spent, rates)),
     }
 

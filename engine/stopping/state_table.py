@@ -152,6 +152,9 @@ def state_table(table: pa.Table, *, judge_in_loop: bool = False, source: str = "
     table = table.take(pa.array(rows))
     first = np.searchsorted(question, np.arange(len(ids)))
     _check_constant(table, question, first, ids, source)
+    for name in (f"{kind}_calls" for kind in KINDS):
+        if _column(table, name).null_count:
+            raise DataError(f"{source}: a state has no {name}; a kind of call that was not made counts 0")
     once = table.take(pa.array(first))
     golds = _column(once, "golden_answers").to_pylist()
     return StateTable(

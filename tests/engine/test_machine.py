@@ -50,10 +50,11 @@ def test_a_container_limit_counts_as_the_machines_memory(monkeypatch, tmp_path):
     monkeypatch.setattr(room, "CGROUP", tmp_path)
     free, total = room.machine_memory()
     (tmp_path / "memory.current").write_text("300000000\n")
+    (tmp_path / "memory.stat").write_text("anon 200000000\nactive_file 60000000\ninactive_file 40000000\n")
     (tmp_path / "memory.max").write_text("max\n")
     assert room.machine_memory()[1] == total
     (tmp_path / "memory.max").write_text("1000000000\n")
-    assert room.machine_memory() == (min(free, 700_000_000), 1_000_000_000)
+    assert room.machine_memory() == (min(free, 800_000_000), 1_000_000_000)
 
 
 def test_a_small_shared_memory_is_a_warning():

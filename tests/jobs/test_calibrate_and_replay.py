@@ -171,7 +171,7 @@ def test_a_replay_is_shown_and_written(tmp_path, run):
     assert (rows[1]["stop"], rows[1]["safe"], rows[1]["searches"]) == (None, None, 2)
 
 
-@pytest.mark.parametrize("text", ["judge=1", "retrieval=1/2", "judges=1/2", "loop=a/b", "loop=-1/2"])
+@pytest.mark.parametrize("text", ["judge=1", "retrieval=1/2", "judges=1/2", "loop=a/b", "loop=-1/2", "retrieval=nan"])
 def test_a_price_that_cannot_be_read(run, text):
     with pytest.raises(ConfigError, match="must be retrieval=AMOUNT"):
         replay_run(run, Request(prices=[text]))

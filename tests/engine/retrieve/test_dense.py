@@ -169,7 +169,7 @@ def test_an_index_made_otherwise_is_refused_before_anything_is_loaded(tmp_path, 
     corpus = digest_of(towns(3))
     stored = fingerprint.describe(tmp_path / "index", dense_recipe(made), corpus, "inline.jsonl", versions={})
     fingerprint.write(stored, tmp_path / "index")
-    monkeypatch.setattr(dense, "load_faiss", lambda: pytest.fail("Faiss was loaded"))
+    monkeypatch.setattr(dense, "uses_gpu", lambda config: pytest.fail("Faiss was loaded"))
     monkeypatch.setattr(dense, "open_encoder", lambda config: pytest.fail("the encoder was loaded"))
     asked = dense_config(tmp_path / "index", **{"encoder": E5, "layout": "title_context", **change})
     for opened in (lambda: Dense(asked), lambda: check_dense(asked, corpus)):

@@ -12,9 +12,15 @@ QUESTIONS = [question(f"q{i}", "0" * (i % 5) + "1", 1) for i in range(40)]
 """Eight questions each of 0 to 4 searches, right at their last state alone."""
 
 
+def matched(recorded, searches, seed=0):
+    """The budgets at the cost of a policy that is always right."""
+    budgets = budget_rows(recorded, resamples=2)
+    return matched_budgets(recorded, budgets, np.ones(recorded.questions), searches, resamples=200, seed=seed)
+
+
 @given(st.integers(0, 80))
 def test_a_mixture_makes_as_many_searches_as_the_policy(total):
-    found = matched_budgets(table(*QUESTIONS), np.ones(40), total / 40, resamples=2)
+    found = matched(table(*QUESTIONS), total / 40)
     assert found["mixture"]["searches"] == pytest.approx(total / 40)
     assert found["lower"]["searches"] <= total / 40 + 1e-9
     assert found["upper"]["searches"] > total / 40 - 1e-9 or found["upper"]["k"] == 4
@@ -23,7 +29,7 @@ def test_a_mixture_makes_as_many_searches_as_the_policy(total):
 
 def test_neighbours_of_a_cost_between_two_budgets():
     # k = 0, 1, 2, 3, 4 cost 0, 32, 56, 72, 80 searches; right are the questions of at most k.
-    found = matched_budgets(table(*QUESTIONS), np.ones(40), 1.6, resamples=200)
+    found = matched(table(*QUESTIONS), 1.6)
     assert (found["lower"]["k"], found["lower"]["searches"], found["lower"]["em"]["mean"]) == (2, 1.4, 0.6)
     assert (found["upper"]["k"], found["upper"]["searches"], found["upper"]["em"]["mean"]) == (3, 1.8, 0.8)
     assert found["mixture"]["share_upper"] == 0.5
@@ -34,13 +40,13 @@ def test_neighbours_of_a_cost_between_two_budgets():
 
 def test_the_draw_depends_on_seed_and_ids_and_not_on_the_order_of_questions():
     one, other = table(*QUESTIONS), table(*QUESTIONS[::-1])
-    assert matched_budgets(one, np.ones(40), 1.6, resamples=2) == matched_budgets(other, np.ones(40), 1.6, resamples=2)
-    means = {matched_budgets(one, np.ones(40), 0.3, resamples=2, seed=s)["mixture"]["em"]["mean"] for s in range(20)}
+    assert matched(one, 1.6) == matched(other, 1.6)
+    means = {matched(one, 0.3, seed=s)["mixture"]["em"]["mean"] for s in range(20)}
     assert len(means) > 1
 
 
 def test_more_searches_than_any_budget_are_matched_by_the_largest():
-    found = matched_budgets(table(*QUESTIONS), np.ones(40), 3.0, resamples=2)
+    found = matched(table(*QUESTIONS), 3.0)
     assert (found["lower"]["k"], found["upper"]["k"], found["mixture"]["share_upper"]) == (4, 4, 0.0)
 
 

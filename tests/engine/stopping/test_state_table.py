@@ -61,6 +61,7 @@ def test_closed_questions_have_only_yes_and_no_for_gold():
         (question("a", "01", 1, native_answer=["x", "y"]), "'a' has two values of native_answer"),
         (question("a", "01", 1, native_em=[None, 1.0]), "'a' has two values of native_em"),
         (question("a", "01", 1, golden_answers=[["x"], ["y"]]), "'a' has two values of golden_answers"),
+        (question("a", "01", 1, judge_calls=[0, None]), "a state has no judge_calls"),
         ([], "holds no state"),
     ],
 )

@@ -68,6 +68,9 @@ def test_no_break_even_without_a_price_or_a_search_saved():
     found = judge_pays(NATIVE, POLICY, Rates(), resamples=10)
     assert (found["watching"], found["break_even"], found["net_saving"]) == (None, None, None)
     assert found["judge_calls_per_search_saved"] == 2.5
+    asked_anyway = spent([3, 3], [4, 4], [4, 4], [0, 0])
+    found = judge_pays(asked_anyway, POLICY, Rates(tokens=ALL), resamples=10)
+    assert (found["judge_calls"], found["break_even"], found["judge_calls_per_search_saved"]) == (-3, 0.0, 0.0)
     idle = judge_pays(NATIVE, spent([3, 3], [4, 4], [3, 3], [0, 0]), Rates(tokens=ALL), resamples=10)
     assert idle["watching"] == pytest.approx(0.72)
     assert (idle["break_even"], idle["judge_calls_per_search_saved"]) == (None, None)
