@@ -115,7 +115,9 @@ def _revision(pool: PoolConfig) -> str:
         return f"{pool.base_url} {pool.model}"
     from engine.embedded import revision
 
-    return revision(pool.model, pool.revision)  # type: ignore[attr-defined]
+    base = revision(pool.model, pool.revision)  # type: ignore[attr-defined]
+    adapter = getattr(pool, "adapter", None)
+    return f"{base} + {revision(adapter)}" if adapter else base
 
 
 def _plain(request: GenerationRequest) -> dict[str, Any]:

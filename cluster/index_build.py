@@ -97,7 +97,7 @@ def _dataset(shards: Shards, missing: Sequence[int]) -> ray.data.Dataset:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     rows = [{"shard": number} for number in missing]
     actors = min(shards.encoder.replicas, len(missing))
-    # Enough blocks for all actors to end together, and no more for a larger corpus, as the driver keeps a record of each.
+    # Enough blocks for all actors to end together; no more for a larger corpus, as the driver keeps a record of each.
     return ray.data.from_items(rows, override_num_blocks=min(len(rows), 64 * actors)).map_batches(
         EmbeddingActor,
         fn_constructor_args=(shards,),

@@ -68,7 +68,7 @@ def truncate(
 
     \b
     Methods: fixed, gapr, adaptive_k, surprise, taa_k, autocut, kneedle, score_threshold,
-    ratio_threshold, top_p; and oracle_f1, oracle_last_gold, which are told the gold.
+    ratio_threshold, top_p, expected_f1; and oracle_f1, oracle_last_gold, which are told the gold.
 
     \b
     Examples:

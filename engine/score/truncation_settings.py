@@ -39,6 +39,7 @@ GRIDS: dict[str, dict[str, Sequence[Any] | Quantiles]] = {
     "top_p": {"p": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)},
     "kneedle": {"sensitivity": (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)},
     "surprise": {"alpha": (0.01, 0.05, 0.1, 0.2, 0.4, 0.6)},
+    "expected_f1": {"temperature": (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0), "discount": (0.0, 0.25, 0.5, 1.0)},
     "taa_k": {"p": (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)},
 }
 """Method -> parameter -> values tried; every combination that the method accepts is a point of its frontier. A method

@@ -36,7 +36,7 @@ class Judge(Node):
         for name in ("model", "revision", "adapter", "prompt"):
             ours, theirs = getattr(self, name), getattr(other, name)
             if ours != theirs:
-                return f"its judge has {name} {ours or 'none'}, this one {theirs or 'none'}"
+                return f"its judge has {name} {_short(ours)}, this one {_short(theirs)}"
         return None
 
 
@@ -131,6 +131,11 @@ def calibrated_on(policy: PolicyFile, texts: Sequence[str]) -> Flags:
     """[n] which of the question texts the policy's threshold was chosen on."""
     known = frozenset(policy.calibration.texts.split())
     return np.array([_text_digest(text) in known for text in texts], dtype=np.bool_)
+
+
+def _short(value: str | None) -> str:
+    """A name whole, a digest by its beginning."""
+    return "none" if value is None else value if len(value) < 60 else f"{value[:20]}…"
 
 
 def _text_digest(text: str) -> str:

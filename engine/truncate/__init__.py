@@ -16,6 +16,7 @@ from pydantic import Field
 from engine.truncate.adaptive_k import AdaptiveK, adaptive_k
 from engine.truncate.autocut import Autocut, autocut
 from engine.truncate.cost_matched import CostMatched, cost_matched, matched_k
+from engine.truncate.expected_f1 import ExpectedF1, expected_f1
 from engine.truncate.fixed import FixedK, fixed
 from engine.truncate.gapr import GapR, cut_one, gapr
 from engine.truncate.kneedle import Kneedle, kneedle
@@ -36,6 +37,7 @@ __all__ = [
     "Autocut",
     "CostMatched",
     "Counts",
+    "ExpectedF1",
     "FixedK",
     "GapR",
     "Kneedle",
@@ -50,6 +52,7 @@ __all__ = [
     "adaptive_k",
     "autocut",
     "cost_matched",
+    "expected_f1",
     "fixed",
     "gapr",
     "keep",
@@ -77,6 +80,7 @@ METHODS: dict[str, Callable[..., Counts]] = {
     "score_threshold": score_threshold,
     "ratio_threshold": ratio_threshold,
     "top_p": top_p,
+    "expected_f1": expected_f1,
 }
 
 ORACLES: dict[str, Callable[..., Counts]] = {"oracle_f1": oracle_f1, "oracle_last_gold": oracle_last_gold}
@@ -92,7 +96,8 @@ TruncateConfig = Annotated[
     | Kneedle
     | ScoreThreshold
     | RatioThreshold
-    | TopP,
+    | TopP
+    | ExpectedF1,
     Field(discriminator="kind"),
 ]
 

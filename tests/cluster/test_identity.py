@@ -159,3 +159,15 @@ def test_no_key_or_secret_of_the_environment_is_in_the_manifest(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     told = json.dumps(manifest(config(roles={"reasoner": "api"}), "k", PLAN, {}))
     assert "sk-very-secret" not in told
+
+
+def test_an_adapter_retrained_at_the_same_path_is_another_run(tmp_path):
+    (tmp_path / "adapter_config.json").write_text('{"r": 8}')
+    weights = tmp_path / "adapter_model.safetensors"
+    weights.write_bytes(b"one")
+    asked = config(models={"main": {"kind": "transformers", "model": "some/model", "adapter": str(tmp_path)}})
+    before = revisions(asked)["model:main"]
+    weights.write_bytes(b"two")
+    after = revisions(asked)["model:main"]
+    assert before.startswith("main + ")
+    assert before != after

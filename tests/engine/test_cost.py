@@ -56,8 +56,8 @@ def test_a_model_that_reports_no_tokens_is_not_free():
 
 
 def test_tokens_of_an_unknown_role_are_not_priced():
-    found = priced({"probe": Usage(1, 10, 1)})
-    assert (found.priced, found.unpriced) == (False, ("probe",))
+    found = priced({"planner": Usage(1, 10, 1)})
+    assert (found.priced, found.unpriced) == (False, ("planner",))
 
 
 def test_nothing_used():
