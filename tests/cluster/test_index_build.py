@@ -10,8 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
+from ray_workers import workers
 
 from cluster.index_build import build_on_ray, check_room, embedding_on_ray
 from engine.config import DenseConfig, HashingConfig
@@ -98,10 +98,9 @@ def test_a_killed_actor_loses_nothing_that_was_finished(tmp_path, corpus, undist
     def kill(phase: str, done: int, total: int) -> None:
         if phase == "embed" and done >= 500 and not before:
             before.update(finished(config))
-            for process in psutil.process_iter(["cmdline"]):
-                if "EmbeddingActor" in " ".join(process.info["cmdline"] or ()):
-                    process.send_signal(signal.SIGKILL)
-                    killed.append(process.pid)
+            for process in workers("EmbeddingActor"):
+                process.kill()
+                killed.append(process.pid)
 
     build(config, kill)
     assert killed

@@ -1,11 +1,10 @@
 """Whole runs on a local Ray, over scripted backends: rows, resumption, time-outs, worker deaths, dead engines."""
 
 import json
-import signal
 import time
 
-import psutil
 import pytest
+from ray_workers import workers
 
 from cluster.prepare import prepared
 from cluster.run import execute
@@ -51,10 +50,6 @@ def rows(run):
     return [row for batch in run.batches() for row in batch.to_pylist()]
 
 
-def replica_processes(name):
-    return [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] and name in " ".join(p.info["cmdline"])]
-
-
 def test_every_question_is_one_row_and_a_finished_run_starts_nothing(tmp_path, questions):
     config = experiment(tmp_path, questions)
     done = run(config)
@@ -80,8 +75,8 @@ def test_a_killed_model_and_a_killed_runner_change_nothing(tmp_path, questions):
     def kill(progress):
         names = {0: "ray::Replica", 1: "MapWorker"}
         if progress.stage == "running" and progress.done >= 20 + 30 * len(killed) and len(killed) < 2:
-            for process in replica_processes(names[len(killed)]):
-                process.send_signal(signal.SIGKILL)
+            for process in workers(names[len(killed)]):
+                process.kill()
             killed.append(progress.done)
 
     disturbed = run(config, kill)
