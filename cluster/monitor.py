@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import ray
 
 STORIES = 8
+SILENT_S = 30.0
 
 
 @dataclass(slots=True)
@@ -44,6 +45,7 @@ class Monitor:
 
     def __init__(self) -> None:
         self._by_runner: dict[str, Counters] = {}
+        self._heard: dict[str, float] = {}
         self._stories: deque[str] = deque(maxlen=STORIES)
         self._last_error: str | None = None
         self._first_done_at: float | None = None
@@ -63,6 +65,7 @@ class Monitor:
         """One runner's totals, the stories since its last report, and its backends' last failure."""
         before = self._by_runner.get(runner, Counters())
         self._by_runner[runner] = counters
+        self._heard[runner] = time.monotonic()
         self._stories.extend(stories)
         self._last_error = last_error or self._last_error
         if counters.done > before.done:
@@ -70,11 +73,12 @@ class Monitor:
             self._first_done_at = self._first_done_at or self._last_done_at
 
     def snapshot(self) -> Snapshot:
-        """The state now; stories are handed out once."""
+        """The state now; stories are handed out once. A runner that is silent has no question in flight any more."""
         stories, totals = tuple(self._stories), Counters()
         self._stories.clear()
-        for counters in self._by_runner.values():
-            totals = totals + counters
+        for runner, counters in self._by_runner.items():
+            silent = time.monotonic() - self._heard[runner] > SILENT_S
+            totals = totals + (replace(counters, in_flight=0) if silent else counters)
         return Snapshot(totals, self._last_error, stories, self._first_done_at, self._last_done_at)
 
 

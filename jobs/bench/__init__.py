@@ -11,6 +11,8 @@ BENCHES = {
     "index": "jobs.bench.index:index",
     "retrieval": "jobs.bench.retrieval:retrieval",
     "truncate": "jobs.bench.truncate:truncate",
+    "downstream": "jobs.bench.downstream:downstream",
+    "candidates": "jobs.bench.candidates:candidates",
     "certify": "jobs.bench.certify:certify",
     "replay": "jobs.bench.replay:replay",
 }
