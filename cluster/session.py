@@ -14,12 +14,15 @@ from engine.errors import PreflightError
 
 OBJECT_STORE_BYTES = 512 * 2**20
 
+LOCAL_STARTS = 2
+"""Times a local Ray is started before giving up: on a busy machine it can miss its own deadline of 30 s."""
+
 
 @contextlib.contextmanager
 def ray_session(address: str | None) -> Iterator[None]:
     """Ray, connected. Local when address is None and RAY_ADDRESS is not set; an existing connection is reused.
 
-    Raises PreflightError when the cluster at the address cannot be reached.
+    Raises PreflightError when the cluster at the address cannot be reached, or a local Ray not be started.
     """
     if ray.is_initialized():
         yield
@@ -30,21 +33,34 @@ def ray_session(address: str | None) -> Iterator[None]:
     if address:
         check_reachable(address)
     try:
-        if address:
-            ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
-        else:
+        _connect(address)
+    except Exception as error:  # Ray raises just that for a node that does not start in time
+        doing = f"reach Ray at {address}" if address else "start Ray here"
+        raise PreflightError(f"cannot {doing}: {(str(error) or type(error).__name__).splitlines()[0]}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _connect(address: str | None) -> None:
+    if address:
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False)
+        return
+    for attempt in range(LOCAL_STARTS):
+        try:
             ray.init(
                 include_dashboard=False,
                 logging_level=logging.ERROR,
                 log_to_driver=False,
                 object_store_memory=OBJECT_STORE_BYTES,
             )
-    except (ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
-        raise PreflightError(f"cannot reach Ray at {address or 'local'}: {str(error).splitlines()[0]}") from error
-    try:
-        yield
-    finally:
-        ray.shutdown()
+        except Exception:
+            ray.shutdown()
+            if attempt == LOCAL_STARTS - 1:
+                raise
+        else:
+            return
 
 
 def node_resources() -> list[Mapping[str, float]]:
