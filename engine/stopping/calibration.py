@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import isotonic_regression, minimize
-from scipy.special import expit
 
 from engine.errors import DataError
 from engine.score.arrow import Floats
@@ -31,7 +29,7 @@ class TemperatureScaling:
         """[n] scores -> [n] probabilities."""
         hidden = masked(scores)
         values = np.where(hidden, 0.0, np.asarray(scores, np.float64))
-        return np.where(hidden, 0.0, expit(values / self.temperature + self.bias))
+        return np.where(hidden, 0.0, _sigmoid(values / self.temperature + self.bias))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +56,15 @@ def fit_temperature(scores: npt.ArrayLike, safe: npt.ArrayLike, *, bias: bool = 
     deviations of the scores, so that perfectly separated or inverted scores have an answer. Raises DataError unless
     there are both safe and unsafe states. Sources: Guo et al. 2017 (temperature), Platt 1999 (bias).
     """
+    from scipy.optimize import minimize
+
     values, truth = _usable(scores, safe)
     scale = float(values.std()) or 1.0
     x = values / scale
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
         z = parameters[0] * x + parameters[1]
-        error = expit(z) - truth
+        error = _sigmoid(z) - truth
         return float(np.mean(np.logaddexp(0, z) - truth * z)), np.array([np.mean(error * x), np.mean(error)])
 
     bounds = [_SLOPES, (None, None) if bias else (0.0, 0.0)]
@@ -79,11 +79,18 @@ def fit_isotonic(scores: npt.ArrayLike, safe: npt.ArrayLike) -> IsotonicCalibrat
 
     scores, safe, errors: as for fit_temperature. Source: Zadrozny and Elkan 2002.
     """
+    from scipy.optimize import isotonic_regression
+
     values, truth = _usable(scores, safe)
     points, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     rates = np.bincount(place, truth) / counts
     fitted = isotonic_regression(rates, weights=counts).x
     return IsotonicCalibration(tuple(points.tolist()), tuple(fitted.tolist()))
+
+
+def _sigmoid(z: Floats) -> Floats:
+    half: Floats = 0.5 * (1.0 + np.tanh(0.5 * z))
+    return half
 
 
 def _usable(scores: npt.ArrayLike, safe: npt.ArrayLike) -> tuple[Floats, Flags]:

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import bdtr, betaincinv
-from scipy.stats import binom
 
 from engine.score.arrow import Floats
 
@@ -30,6 +28,8 @@ def binomial_p_value(trials: npt.ArrayLike, errors: npt.ArrayLike, alpha: npt.Ar
     """P(Binomial(trials, alpha) <= errors), the exact test; at most delta iff the upper Clopper-Pearson bound of the
     error rate at confidence 1 - delta is at most alpha. 1 without trials.
     """
+    from scipy.special import bdtr
+
     found: Floats = bdtr(np.asarray(errors, np.float64), np.asarray(trials, np.int64), alpha)
     return found
 
@@ -45,6 +45,8 @@ def net_loss_p_value(
     variance, such as Hoeffding's, would ask for many times the trials. Source: Berger and Boos, P values maximized
     over a confidence set for the nuisance parameter, JASA 1994.
     """
+    from scipy.special import betaincinv
+
     n, won = np.asarray(trials, np.float64), np.asarray(gains, np.float64)
     least = np.where(won > 0, betaincinv(np.maximum(won, 1), n - won + 1, gamma), 0.0)
     found: Floats = np.minimum(binomial_p_value(n, losses, np.minimum(alpha + least, 1.0)) + gamma, 1.0)
@@ -57,6 +59,8 @@ def trials_needed(test: PValue, trials: int, losses: int, gains: int, delta: flo
     Losses are taken at the POWER quantile of their binomial, gains at their mean; sizes are searched in steps of one
     per cent from `trials` on, so none below it is returned. None if ten million are not enough.
     """
+    from scipy.stats import binom
+
     steps = math.log(_MOST_TRIALS / max(1, trials)) / math.log(1.01)
     sizes = np.unique(np.ceil(max(1, trials) * 1.01 ** np.arange(max(0, steps) + 1)))
     lost = binom.ppf(POWER, sizes, losses / trials) if trials else np.zeros(sizes.size)

@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import beta
 
 from engine.score.arrow import Floats
 from engine.score.ranking import Flags
@@ -123,6 +122,8 @@ def violations(population: Population, *, draws: int, questions: int, seed: int 
 def upper_bound(rate: float, draws: int) -> float:
     """Upper confidence bound (95 %, Clopper-Pearson) of a rate seen over so many draws."""
     count = round(rate * draws)
+    from scipy.stats import beta
+
     return 1.0 if count == draws else float(beta.ppf(_CONFIDENCE, count + 1, draws - count))
 
 

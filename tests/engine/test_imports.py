@@ -15,6 +15,7 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.p
 FORBIDDEN = {"engine": {"ray", "cluster", "jobs"}, "cluster": {"jobs"}, "jobs": set()}
 HEAVY = {
     "numba",
+    "scipy",
     "torch",
     "transformers",
     "vllm",
