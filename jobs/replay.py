@@ -19,7 +19,7 @@ from engine.stopping.policies import POLICIES, JudgeThreshold, Policy, parse_pol
 from engine.stopping.policy_file import PolicyFile, calibrated_on, read_policy
 from engine.stopping.replay import replay as replay_policies
 from engine.stopping.replay import replayed
-from engine.stopping.sweep import frontier_thresholds, state_crossings, sweep
+from engine.stopping.summary import sweep_rows
 from engine.stopping.truth import LabelledStates
 from jobs.states_input import (
     exclude_option,
@@ -141,7 +141,7 @@ def replay_run(location: str, request: Request, out: str | None = None) -> tuple
     chosen += parse_policies(request.policies or ("" if chosen else DEFAULT_POLICIES))
     rates = with_prices(recorded.rates, request.prices, request.currency)
     figures = replay_policies(states, chosen, rates, margin=request.margin, resamples=request.resamples)
-    figures |= {"sweep": _swept(states, request.points) if request.points else []}
+    figures |= {"sweep": sweep_rows(states, request.points) if request.points else []}
     if out:
         write_figures(Path(out) / "replay.json", figures)
         write_rows(Path(out) / "outcomes.parquet", [r for p in chosen for r in _outcomes(states, p)], OUTCOMES)
@@ -159,18 +159,6 @@ def _unseen(policy: PolicyFile, states: LabelledStates, path: str, held_out: boo
     if seen.all():
         raise DataError(f"{path} was calibrated on every one of these questions; replay it on others")
     return states.select(~seen, f"{path} was calibrated on it") if seen.any() else states
-
-
-def _swept(states: LabelledStates, points: int) -> list[dict[str, float | None]]:
-    found = state_crossings(states)
-    result = sweep(states, frontier_thresholds(found, points), found)
-    n = result.questions
-    per_question = {name: getattr(result, name) / n for name in ("em", "f1", "searches", "judge_calls")}
-    columns = {"threshold": result.thresholds, "stops": result.stops, "unsafe": result.unsafe, **per_question}
-    return [
-        {name: None if np.isnan(value) else float(value) for name, value in zip(columns, row, strict=True)}
-        for row in zip(*columns.values(), strict=True)
-    ]
 
 
 def _outcomes(states: LabelledStates, policy: Policy) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,11 @@ from engine.report.run_data import RunData
 @click.option("--allow-partial", is_flag=True, help="Compare runs on the questions they share, where they differ.")
 @click.option("--trec", type=click.Path(dir_okay=False), help="Write the first ranked lists of RUN as a TREC run too.")
 def report(runs: tuple[str, ...], out: str | None, allow_partial: bool, trec: str | None) -> None:
-    """Writes report.html (one file, readable offline), metrics.json and report.md of RUN.
+    """Writes report.html (one file, readable offline), metrics.json, report.md and questions.parquet of RUN.
+
+    A run with observe.full_budget=true is also told what stopping early could gain and save, how policies do on its
+    recorded states, at what risk, and how well its judge ranks them. questions.parquet holds a row per question (of
+    every run): answers, scores, retrievals, stop reason, model calls, tokens and money.
 
     With several runs the first is the baseline: every other one is compared with it question by question, with
     paired bootstrap intervals. A run that was cut off is reported over what it committed.
@@ -51,7 +55,7 @@ def write_report(locations: Sequence[str], out: str | None = None, allow_partial
         return str(build_report(data, Path(out), allow_partial=allow_partial).html)
     with tempfile.TemporaryDirectory() as folder:
         made = build_report(data, Path(folder))
-        for path in (made.html, made.metrics, made.table):
+        for path in (made.html, made.metrics, made.table, made.questions):
             runs[0].store.replace(path.name, path.read_bytes())
         return runs[0].store.where(made.html.name)
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import click
-import pyarrow as pa
 
-from engine.config import ExperimentConfig, Price
-from engine.cost import role_price
+from engine.config import Price
 from engine.errors import ConfigError, DataError
 from engine.stats import RESAMPLES
 from engine.stopping.policy_file import Judge
 from engine.stopping.price import SEARCH, Rates
-from engine.stopping.state_table import COLUMNS, KINDS, StateTable, read_state_table, state_table
-from engine.stopping.states import OBSERVERS, SERVICES, STATES, states_of
+from engine.stopping.recorded import run_rates, run_table, state_rows
+from engine.stopping.state_table import KINDS, StateTable, read_state_table
 from engine.stopping.truth import LabelledStates, Truth, labelled
 
 STATES_FILE = "states.parquet"
@@ -68,50 +66,12 @@ def read_one(location: str) -> Recorded:
 def _of_run(run: Any) -> Recorded:
     from cluster.policy import judge_of
 
-    config, roles = run.config(), set[str]()
-    parts = [pa.Table.from_pylist(list(_rows(batch, roles)), schema=_schema()) for batch in run.batches()]
-    if not parts:
+    config = run.config()
+    rows, roles = state_rows(run.batches())
+    if not rows.num_rows:
         raise DataError(f"{run.location} has no finished question yet; let the run go on")
-    table = state_table(
-        pa.concat_tables(parts),
-        judge_in_loop=config.loop.kind == "s2g" and config.judge.kind == "model",
-        source=run.location,
-    )
-    return Recorded(run.name, table, _rates(config, roles, run), lambda: judge_of(config, run.manifest()))
-
-
-def _schema() -> pa.Schema:
-    return pa.schema([STATES.field(name) for name in COLUMNS])
-
-
-def _rows(batch: pa.RecordBatch, roles: set[str]) -> Iterator[dict[str, Any]]:
-    """The states of a batch of traces; adds the roles that were played to `roles`."""
-    from engine.rows import row_to_trace
-
-    for row in batch.to_pylist():
-        trace = row_to_trace(row)
-        roles.update(trace.usage)
-        for state in states_of(trace):
-            yield {name: getattr(state, name) for name in COLUMNS}
-
-
-def _rates(config: ExperimentConfig, roles: set[str], run: Any) -> Rates:
-    """The run's own prices, and what a call of each kind computed on average."""
-    from engine.score.timing import timing_figures
-
-    players = {kind: [kind] for kind in OBSERVERS}
-    players["loop"] = sorted(roles - {*OBSERVERS, *SERVICES})
-    times = timing_figures(run.timings())["roles"]
-    tokens, seconds = {}, {}
-    for kind, names in players.items():
-        prices = {role_price(name, config.cost, config.roles) for name in names}
-        # States do not tell the loop's roles apart, so that two prices among them have no sum.
-        if len(prices) == 1 and (price := prices.pop()) is not None:
-            tokens[kind] = price
-        spent = [times[name] for name in names if name in times]
-        if (computed := sum(entry["model_seconds"] for entry in spent)) > 0:
-            seconds[kind] = computed / sum(entry["calls"] for entry in spent)
-    return Rates(config.cost.currency, tokens, config.cost.per_retrieval or None, seconds)
+    table, rates = run_table(rows, config, run.location), run_rates(config, roles, run.timings())
+    return Recorded(run.name, table, rates, lambda: judge_of(config, run.manifest()))
 
 
 def with_prices(rates: Rates, given: Sequence[str], currency: str | None) -> Rates:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from engine.report.labels import REASON_LABELS
+from engine.report.plot import Axes, dot, frame, line, svg, ticks
 from engine.report.wording import percent
 
-_WIDTH, _HEIGHT = 460, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 40, 14, 12, 34
+_LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def interval_mark(interval: Mapping[str, Any], low: float = 0.0, high: float = 1.0) -> Markup:
@@ -69,36 +69,13 @@ def reach_chart(series: Sequence[tuple[str, str, Sequence[float | None]]]) -> Ma
     steps = max((len(values) for _, _, values in drawn), default=1) - 1
     if steps < 1:
         return Markup("")
-
-    def x(step: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT - _RIGHT) * step / steps
-
-    def y(value: float) -> float:
-        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - value)
-
-    parts = [_grid_line(y(level / 4), percent(level / 4, 0)) for level in range(5)]
-    shown = range(0, steps + 1, max(1, -(-steps // 10)))
-    parts += [f'<text x="{x(s):.1f}" y="{_HEIGHT - 16}" text-anchor="middle">{s}</text>' for s in shown]
-    parts.append(f'<text x="{x(steps / 2):.1f}" y="{_HEIGHT - 2}" text-anchor="middle">retrievals, at most</text>')
+    axes = Axes((0, steps), (0, 1), height=220)
+    parts = [*frame(axes, ticks(0, steps, 10, 1), _LEVELS, str, lambda rate: percent(rate, 0), "retrievals, at most")]
     for _, css, values in drawn:
-        points = [(x(i), y(v)) for i, v in enumerate(values)]
-        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
-        parts.append(f'<polyline class="line {escape(css)}" points="{path}"/>')
-        parts += [f'<circle class="dot {escape(css)}" cx="{px:.1f}" cy="{py:.1f}" r="3"/>' for px, py in points]
+        points = [*enumerate(values)]
+        parts.append(line(axes, points, css))
+        parts += [dot(axes, point, f"dot {css}", 3) for point in points]
         if len(values) - 1 < steps:
-            end = points[-1]
-            parts.append(
-                f'<line class="line held {escape(css)}" x1="{end[0]:.1f}" y1="{end[1]:.1f}" '
-                f'x2="{x(steps):.1f}" y2="{end[1]:.1f}"/>'
-            )
-    label = escape("; ".join(f"{name} ends at {percent(values[-1])} %" for name, _, values in drawn))
-    return Markup(
-        f'<svg class="reach" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
-    )
-
-
-def _grid_line(y: float, text: str) -> str:
-    return (
-        f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        f'<text x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
-    )
+            parts.append(line(axes, [points[-1], (steps, values[-1])], f"held {css}"))
+    told = "; ".join(f"{name} ends at {percent(values[-1])} %" for name, _, values in drawn)
+    return svg(axes, told, parts)

@@ -6,21 +6,20 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import jinja2
 import yaml
 from markupsafe import Markup
 
-from engine.report import wording
-from engine.report.charts import interval_mark, reach_chart, stop_bars
+from engine.report.charts import reach_chart, stop_bars
 from engine.report.describe import describe, differing, flatten
-from engine.report.labels import COST_LABELS, METRIC_LABELS, REASON_LABELS
+from engine.report.environment import environment, inline
+from engine.report.labels import ACTION_LABELS, COST_LABELS, METRIC_LABELS, POLICY_LABELS, REASON_LABELS
 from engine.report.run_data import RunData
+from engine.report.stopping_charts import frontier_chart, reliability_chart, risk_chart, thinned
+from engine.report.wording import threshold
 from engine.score.aggregate import headline
 
-_HERE = Path(__file__).parent
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -38,43 +37,38 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as one HTML text that loads nothing; whatever runs and questions contain is shown, never executed."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+    templates = environment(
+        stop_bars=stop_bars,
+        flatten=flatten,
+        frontier=frontier_chart,
+        risk=risk_chart,
+        reliability=reliability_chart,
+        thinned=thinned,
+        threshold=threshold,
     )
-    environment.filters |= {
-        "percent": wording.percent,
-        "bounds": wording.percent_bounds,
-        "quantity": wording.quantity,
-        "signed": wording.signed,
-        "signed_bounds": wording.signed_bounds,
-        "seconds": wording.seconds,
-        "money": wording.money,
-        "mark": interval_mark,
-        "stop_bars": stop_bars,
-        "flatten": flatten,
-    }
     known = {name for figures in page.figures for name in figures["metrics"]}
     shown = {name: label for name, label in METRIC_LABELS.items() if name in known}
     seen = {reason for figures in page.figures for reason in figures["stop_reasons"]["overall"]}
-    return environment.get_template("report.html.jinja").render(
+    views = [_view(run, figures, i) for i, (run, figures) in enumerate(zip(page.runs, page.figures, strict=True))]
+    recorded = [view for view in views if "states" in view["figures"]]
+    return templates.get_template("report.html.jinja").render(
         title=_title(page.runs),
-        runs=[_view(run, figures, i) for i, (run, figures) in enumerate(zip(page.runs, page.figures, strict=True))],
+        runs=views,
+        recorded=recorded,
+        usable=[view for view in recorded if "unusable" not in view["figures"]["states"]],
         comparisons=[{**comparison, "span": _span(comparison)} for comparison in page.comparisons],
         differing=differing([run.config for run in page.runs]),
         reach=_reach(page),
         metrics=shown,
         headline=headline(shown),
         costs=COST_LABELS,
+        policy_labels=POLICY_LABELS,
         reasons={reason: label for reason, label in REASON_LABELS.items() if reason in seen},
         sample_rule=page.sample_rule,
-        style=_inline("report.css"),
-        script=_inline("report.js"),
+        style=inline("report.css", "stopping.css") if recorded else inline("report.css"),
+        script=inline("report.js"),
         data=embed(page.traces),
-        reason_data=embed(REASON_LABELS),
+        words=embed({"reasons": REASON_LABELS, "actions": ACTION_LABELS}),
     )
 
 
@@ -89,10 +83,17 @@ def _view(run: RunData, figures: Mapping[str, Any], position: int) -> dict[str, 
         "name": run.name,
         "css": f"run{position % 6}",
         "figures": figures,
+        "roles": _roles(run, figures),
         "parts": describe(run.config),
         "config": yaml.safe_dump(run.config.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
         "manifest": flatten(run.manifest),
     }
+
+
+def _roles(run: RunData, figures: Mapping[str, Any]) -> list[list[str]]:
+    """The roles in groups: those the loop plays, and those that only record its states."""
+    watching = [role for role in run.observers if role in figures["usage"]]
+    return [group for group in ([role for role in figures["usage"] if role not in watching], watching) if group]
 
 
 def _span(comparison: Mapping[str, Any]) -> float:
@@ -124,7 +125,3 @@ def _title(runs: Sequence[RunData]) -> str:
     if len(runs) == 1:
         return runs[0].name
     return f"{', '.join(run.name for run in runs[1:])} against {runs[0].name}"
-
-
-def _inline(name: str) -> Markup:
-    return Markup((_HERE / name).read_text(encoding="utf-8"))

@@ -52,3 +52,13 @@ REASON_LABELS = {
     "error": "error",
 }
 """Stop reasons in the order in which charts stack them."""
+
+ACTION_LABELS = {"search": "search", "answer": "answer", "invalid": "neither a search nor an answer"}
+"""What a loop does next, as in engine.records.Action."""
+
+POLICY_LABELS = {
+    "native": Label("Native", "Left to itself: nothing is stopped early."),
+    "repeat": Label("Answer repeats", "Stops where the answer is the one of the state before; pays the probe there."),
+    "oracle": Label("Oracle", "Stops at the earliest safe state, told by the truth: a bound, not a policy."),
+}
+"""Policies that are replayed on every run with recorded states."""

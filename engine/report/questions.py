@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -12,11 +14,16 @@ import pyarrow.compute as pc
 from engine.records import Passage, Question
 from engine.report.run_data import RunData
 from engine.rows import row_to_question
+from engine.score.answer import exact_match
 from engine.score.columns import RunColumns
 from engine.score.evidence import fact_keys, key_of
 
-RAW_CHARS = 2000
-"""Longest raw model reply shown; the whole one is in the trace files."""
+RAW_CHARS, TRANSCRIPT_CHARS = 2000, 16_000
+"""Longest piece of text and longest whole reply (a transcript in loops that have one) shown of a trace; the rest is in
+the trace files."""
+
+PAGE_CHARS = 8_000_000
+"""Most characters of all traces of a page, so that a phone can load it."""
 
 SHOWN_METRICS = ("em", "f1", "substring_match", "sp_f1", "retrieval_recall", "evidence_recall", "compression_ratio")
 
@@ -38,27 +45,53 @@ def choose(runs: Sequence[RunColumns], limit: int, seed: int = 0) -> Sample:
     errors are sampled likewise.
     """
     order = list(dict.fromkeys(qid for columns in runs for qid in columns.ids))
-    failed = {
-        qid for columns in runs for qid, kind in zip(columns.ids, columns.error_types, strict=True) if kind is not None
-    }
     if len(order) <= limit:
         return Sample(order, f"All {len(order):,} questions.")
-
-    def lot(qid: str) -> tuple[bool, bytes]:
-        return qid not in failed, hashlib.sha256(f"{seed}\0{qid}".encode()).digest()
-
-    chosen = set(sorted(order, key=lot)[:limit])
+    failed = _failed(runs)
+    chosen = set(_by_lot(order, failed, seed)[:limit])
     shown = len(chosen & failed)
     errors = f"all {shown:,} with an error" if shown == len(failed) else f"{shown:,} of {len(failed):,} with an error"
     rule = f"{limit:,} of {len(order):,} questions: {errors}, the others a sample with seed {seed}."
     return Sample([qid for qid in order if qid in chosen], rule)
 
 
+def traces_that_fit(
+    runs: Sequence[RunData], columns: Sequence[RunColumns], limit: int, *, chars: int = PAGE_CHARS, seed: int = 0
+) -> tuple[Sample, dict[str, Any]]:
+    """(the sample, its traces as from page_data): at most limit questions, and fewer where traces are long.
+
+    As many questions are shown, in the order of the draw, as have `chars` characters together; at least one.
+    """
+    sample = choose(columns, limit, seed)
+    data = page_data(runs, sample.ids)
+    sizes = {entry["id"]: len(json.dumps(entry, ensure_ascii=False)) for entry in data["questions"]}
+    drawn = _by_lot(sample.ids, _failed(columns), seed)
+    fit = sum(total <= chars for total in accumulate(sizes.get(qid, 0) for qid in drawn))
+    if fit == len(drawn):
+        return sample, data
+    sample = choose(columns, max(1, fit), seed)
+    sample = sample._replace(rule=f"{sample.rule} More would make the page slow to open.")
+    return sample, page_data(runs, sample.ids)
+
+
+def _failed(runs: Sequence[RunColumns]) -> set[str]:
+    """Questions that ended in an error in any run."""
+    return {
+        qid for columns in runs for qid, kind in zip(columns.ids, columns.error_types, strict=True) if kind is not None
+    }
+
+
+def _by_lot(ids: Sequence[str], failed: Collection[str], seed: int) -> list[str]:
+    """The ids in the order in which room is given to them."""
+    return sorted(ids, key=lambda qid: (qid not in failed, hashlib.sha256(f"{seed}\0{qid}".encode()).digest()))
+
+
 def page_data(runs: Sequence[RunData], ids: Sequence[str]) -> dict[str, Any]:
     """The chosen traces of all runs as plain data for the page's script.
 
-    docs: [id, title] of every passage mentioned, referred to by position. questions: one entry per id with its text,
-    gold, and per run its trace or None where the run did not ask it. Keys are short because there are many.
+    reply: what answer_raw is in each run. docs: [id, title] of every passage mentioned, referred to by position.
+    questions: one entry per id with its text, gold, and per run its trace or None where the run did not ask it. Keys
+    are short because there are many.
     """
     docs: dict[tuple[str, str], int] = {}
     wanted = pa.array(list(ids), type=pa.string())
@@ -70,6 +103,9 @@ def page_data(runs: Sequence[RunData], ids: Sequence[str]) -> dict[str, Any]:
                 entry["runs"][position] = _trace(row, docs)
     return {
         "names": [run.name for run in runs],
+        "reply": [
+            "the whole transcript" if run.config.loop.kind == "search_r1" else "the model's reply" for run in runs
+        ],
         "docs": [list(doc) for doc in docs],
         "questions": [entries[qid] for qid in ids if qid in entries],
     }
@@ -95,7 +131,7 @@ def _trace(row: Mapping[str, Any], docs: dict[tuple[str, str], int]) -> dict[str
     error = row["error"]
     return {
         "a": row["answer"],
-        "raw": _clip(row["answer_raw"]),
+        "raw": _clip(row["answer_raw"], TRANSCRIPT_CHARS),
         "stop": row["stop_reason"],
         "n": row["n_retrievals"],
         "err": None if error is None else [error["type"], error["message"]],
@@ -111,6 +147,7 @@ def _turn(
     turn: Mapping[str, Any], question: Question, docs: dict[tuple[str, str], int], reached: dict[str, int]
 ) -> dict[str, Any]:
     hits: list[list[Any]] = []
+    golds = question.golden_answers
     for hit in turn["hits"]:
         key = key_of(question, Passage(hit["doc_id"], hit["title"], ""))
         _reach(reached, key, READ if len(hits) < turn["kept"] else BELOW_CUT)
@@ -131,6 +168,9 @@ def _turn(
         "lost": turn["gold_dropped"],
         "left": turn["memory_dropped"],
         "probe": turn["probe_answer"],
+        "pok": None if turn["probe_answer"] is None or not golds else exact_match(turn["probe_answer"], golds),
+        "act": turn["action"],
+        "un": turn["unexecuted"],
     }
 
 
@@ -165,8 +205,8 @@ def _doc(docs: dict[tuple[str, str], int], item: Mapping[str, Any]) -> int:
     return docs.setdefault((item["doc_id"], item["title"]), len(docs))
 
 
-def _clip(text: str | None) -> str | None:
-    return text if text is None or len(text) <= RAW_CHARS else text[:RAW_CHARS] + " …"
+def _clip(text: str | None, chars: int = RAW_CHARS) -> str | None:
+    return text if text is None or len(text) <= chars else text[:chars] + " …"
 
 
 def _round(value: float | None) -> float | None:

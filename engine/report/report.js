@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
-  const reasons = JSON.parse(document.getElementById("reasons").textContent);
+  const { reasons, actions } = JSON.parse(document.getElementById("words").textContent);
   const many = data.names.length > 1;
   const PAGE = 50, BELOW = 3;
   const METRICS = ["EM", "F1", "substring", "support F1", "gold read", "gold kept", "compression"];
@@ -21,13 +21,15 @@
   const SIGNS = { right: "✓", wrong: "✗", failed: "!", unknown: "·" };
   const SAID = { right: "exact match", wrong: "no exact match", failed: "error", unknown: "not scored" };
 
-  function sign(run) {
-    const kind = verdictOf(run);
+  const sign = (run) => mark(verdictOf(run));
+  function mark(kind) {
     const node = el("span", "sign " + kind, SIGNS[kind]);
     node.title = SAID[kind];
     return node;
   }
 
+  const couldStop = (run) => run.turns.some((turn) => turn.act === "search" && turn.pok === 1);
+  const probed = data.questions.some((q) => q.runs.some((run) => run && run.turns.some((turn) => turn.pok !== null)));
   const stoppedEarly = (run) => run && run.stop === "sufficient" && run.full === 0;
   const OUTCOMES = [
     ["", "All outcomes", () => true],
@@ -37,6 +39,8 @@
     ["early", "Judged sufficient, gold missing", stoppedEarly],
     ["missing", "Some gold not read", (run) => run && run.full === 0],
     ["readwrong", "All gold read, no exact match", (run) => run && run.full === 1 && verdictOf(run) === "wrong"],
+    ...(probed ? [["passed", "Passed by: right before a search, no exact match", (run) => verdictOf(run) === "wrong" && couldStop(run)],
+      ["late", "Right already before a search", (run) => verdictOf(run) === "right" && couldStop(run)]] : []),
     ...Object.entries(reasons).map(([key, label]) => ["stop:" + key, "Stopped: " + label, (run) => run && run.stop === key]),
   ];
   const ACROSS = [
@@ -118,7 +122,7 @@
       if (q.facts.length) node.append(field("gold evidence", q.facts.map((fact, f) =>
         el("div", "", fact[0] + (fact[1] === null ? "" : ", sentence " + fact[1]) + " ", el("small", run.got[f] ? "" : "no", "passage " + REACHED[run.got[f]])))));
       run.turns.forEach((turn, t) => node.append(turnView(turn, t)));
-      node.append(ending(q, run));
+      node.append(ending(q, run, i));
     });
     return node;
   }
@@ -126,12 +130,14 @@
   function turnView(turn, t) {
     const node = el("div", "", el("h4", "", "Turn " + t));
     if (turn.v) node.append(verdictView(turn.v));
+    if (turn.probe !== null) node.append(field("probe answer", ...(turn.pok === null ? [] : [mark(turn.pok === 1 ? "right" : "wrong"), " "]), turn.probe || "(empty)"));
+    if (turn.act) node.append(field("next", actions[turn.act]));
+    if (turn.un !== null) node.append(field("not searched for", turn.un));
     if (turn.q !== null) {
       node.append(field("query", turn.q, " ", el("small", "", turn.src || "")));
       node.append(field("ranked list", hitsView(turn), notes(turn)));
       node.append(field("evidence", turn.ev.length ? turn.ev.map(evidenceView) : el("small", "", "nothing kept")));
     }
-    if (turn.probe !== null) node.append(field("probe answer", turn.probe || "(empty)"));
     return node;
   }
 
@@ -190,13 +196,13 @@
     return el("div", "evidence gold" + rank, el("small", "", where, rank === 2 ? el("span", "goldmark", " · gold") : ""), text);
   }
 
-  function ending(q, run) {
+  function ending(q, run, i) {
     const node = el("div", "", el("h4", "", "End"));
     node.append(field("stopped", (reasons[run.stop] || run.stop) + ", " + retrievals(run.n)));
     if (run.err) node.append(field("error", el("span", "no", run.err[0]), ": " + run.err[1]));
     node.append(field("answer", sign(run), " ", el("b", "", answerOf(run))));
     node.append(field("gold", q.gold.join(" | ") || "none given"));
-    if (run.raw) node.append(field("", fold("the model's reply", run.raw)));
+    if (run.raw) node.append(field("", fold(data.reply[i], run.raw)));
     node.append(field("scores, %", run.m.map((value, i) => METRICS[i] + " " + percent(value)).join(", ")));
     node.append(field("usage", run.use.map(([role, calls, prompt, completion]) =>
       role + " " + calls + (calls === 1 ? " call" : " calls") + (prompt || completion ? ", " + prompt + " + " + completion + " tokens" : "")).join("; ")));

@@ -1,20 +1,25 @@
-"""Builds the report of one run, or of several compared: page, metrics.json and Markdown table."""
+"""Builds the report of one run, or of several compared: page, metrics.json, Markdown table and a row per question."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 from engine.errors import RunError
 from engine.report.html import Page, render
 from engine.report.paired import Side, compare
-from engine.report.questions import choose, page_data
+from engine.report.question_rows import question_table
+from engine.report.questions import traces_that_fit
 from engine.report.run_data import RunData
+from engine.report.states import state_figures
 from engine.report.table import markdown
 from engine.score.aggregate import ranked_depth, summarise
 from engine.score.columns import read_columns
@@ -30,6 +35,7 @@ class Report:
     html: Path
     metrics: Path
     table: Path
+    questions: Path
     figures: dict[str, Any]
 
 
@@ -42,13 +48,14 @@ def build_report(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Report:
-    """Writes report.html, metrics.json and report.md into the directory out, replacing older ones.
+    """Writes report.html, metrics.json, report.md and questions.parquet into the directory out, replacing older ones.
 
     runs: one run, or a baseline and the runs to compare with it. The page is one file that opens offline and carries
-    at most max_traces traces over all runs (see choose); every figure covers all questions. metrics.json is the dict
-    of summarise for one run; for several {"baseline", "runs": {name: ...}, "comparisons": [...]}. The same runs give
-    the same files. Raises RunError for no runs, a question with two rows, and runs that do not ask the same questions
-    (unless allow_partial, which compares the shared ones).
+    at most max_traces traces over all runs (see traces_that_fit); every figure covers all questions. metrics.json is
+    the dict of summarise for one run, with "states" where states were recorded (see state_figures); for several
+    {"baseline", "runs": {name: ...}, "comparisons": [...]}. questions.parquet has the rows of QUESTION_ROWS. The same
+    runs give the same files. Raises RunError for no runs, a question with two rows, and runs that do not ask the same
+    questions (unless allow_partial, which compares the shared ones).
     """
     if not runs:
         raise RunError("a report needs at least one run, got none")
@@ -68,10 +75,11 @@ def build_report(
             resamples=resamples,
             seed=seed,
         )
+        | state_figures(run, resamples=resamples, seed=seed)
         for run, read in zip(runs, columns, strict=True)
     ]
-    sample = choose(columns, max(1, max_traces // len(runs)), seed)
-    page = Page(runs, figures, comparisons, page_data(runs, sample.ids), sample.rule)
+    sample, traces = traces_that_fit(runs, columns, max(1, max_traces // len(runs)), seed=seed)
+    page = Page(runs, figures, comparisons, traces, sample.rule)
     names = [run.name for run in runs]
     content = (
         figures[0]
@@ -80,9 +88,14 @@ def build_report(
     )
     out.mkdir(parents=True, exist_ok=True)
     return Report(
-        html=_write(out / "report.html", render(page)),
-        metrics=_write(out / "metrics.json", json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"),
-        table=_write(out / "report.md", markdown(names, figures, comparisons)),
+        html=_write_text(out / "report.html", render(page)),
+        metrics=_write_text(
+            out / "metrics.json", f"{json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)}\n"
+        ),
+        table=_write_text(out / "report.md", markdown(names, figures, comparisons)),
+        questions=_write(
+            out / "questions.parquet", partial(pq.write_table, question_table(runs, sides), compression="zstd")
+        ),
         figures=content,
     )
 
@@ -97,9 +110,13 @@ def _distinct(runs: Sequence[RunData]) -> list[RunData]:
     return named
 
 
-def _write(path: Path, text: str) -> Path:
+def _write_text(path: Path, text: str) -> Path:
+    return _write(path, lambda draft: draft.write_text(text, encoding="utf-8"))
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> Path:
     """Writes by renaming, so that a reader never meets half a file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
+    write(draft)
     draft.replace(path)
     return path

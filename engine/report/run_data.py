@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from engine.config import ExperimentConfig
+from engine.stopping.recorded import judge_in_loop
+from engine.stopping.states import OBSERVERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,13 @@ class RunData:
     batches: Callable[[], Iterator[pa.RecordBatch]]
     timings: pa.Table | None = None
     starts: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def observers(self) -> tuple[str, ...]:
+        """The roles that are asked only to record states; none where none are recorded."""
+        if not self.config.observe.full_budget:
+            return ()
+        return tuple(role for role in OBSERVERS if role != "judge" or not judge_in_loop(self.config))
 
     @property
     def planned(self) -> int | None:

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.records import Passage, Question
-from engine.report.labels import METRIC_LABELS, REASON_LABELS
+from engine.report.labels import ACTION_LABELS, METRIC_LABELS, REASON_LABELS
 from engine.report.wording import percent
 from engine.rows import row_to_question
 from engine.schema import METRICS
@@ -65,6 +65,12 @@ def _turn(turn: Mapping[str, Any], question: Question, below_cut: int) -> Iterat
     read = f"   gold passages read so far: {turn['gold_retrieved']} of {len(gold_keys(question))}"
     yield _text((f"turn {turn['index']}", "bold cyan"), (read, "dim"))
     parts = [] if turn["verdict"] is None else list(_verdict(turn["verdict"]))
+    if turn["probe_answer"] is not None:
+        parts.append(_labelled("probe", turn["probe_answer"] or "(empty)"))
+    if turn["action"] is not None:
+        parts.append(_labelled("next", ACTION_LABELS[turn["action"]]))
+    if turn["unexecuted"] is not None:
+        parts.append(_labelled("not run", turn["unexecuted"]))
     if turn["query"] is not None:
         parts += [_labelled("query", turn["query"], (f"  ({turn['query_source']})", "dim"))]
         parts += _hits(turn, question, below_cut)
@@ -75,8 +81,6 @@ def _turn(turn: Mapping[str, Any], question: Question, below_cut: int) -> Iterat
         parts += [source, Padding(_text(item["text"]), (0, 0, 0, _LABEL_WIDTH + 2))]
     if turn["memory_dropped"]:
         parts.append(_labelled("left out", (f"{turn['memory_dropped']} evidence spans did not fit the prompt", "red")))
-    if turn["probe_answer"] is not None:
-        parts.append(_labelled("probe", turn["probe_answer"]))
     yield from (Padding(part, (0, 0, 0, 2)) for part in parts)
 
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
-from engine.report import wording
-from engine.report.charts import interval_mark
+from engine.report.environment import environment, inline
 from engine.report.truncation_charts import Point, highest, overview_chart, panel_chart
 from engine.report.truncation_wording import LABELS, coverage_notes, heading, microseconds, reach_note
 from engine.score.truncation_settings import COST_MATCHED, GRIDS
 
-_HERE = Path(__file__).parent
 OVERVIEWS = ("f1", "complete")
 FRONTIERS = ("f1", "recall")
 
@@ -26,34 +22,20 @@ def render_page(figures: Mapping[str, Any]) -> str:
     Per ranker and data set: what the means cover, every method at its compared setting over the line of fixed top-k,
     a table with intervals and the paired comparison, and each method's frontier over its grid.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    environment.filters |= {
-        "percent": wording.percent,
-        "bounds": wording.percent_bounds,
-        "quantity": wording.quantity,
-        "signed": wording.signed,
-        "signed_bounds": wording.signed_bounds,
-        "reading": wording.reading,
-        "mark": interval_mark,
-        "time": microseconds,
-    }
-    style = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("report.css", "truncation.css"))
     matched = figures["baseline"] == COST_MATCHED
-    return environment.get_template("truncation.html.jinja").render(
-        parts=heading(figures),
-        figures=figures,
-        cells=[_view(cell, position) for position, cell in enumerate(figures["cells"])],
-        baseline="fixed top-k at the same mean cost" if matched else figures["baseline"],
-        matched=matched,
-        labels=LABELS,
-        grids={method: GRIDS.get(method, {}) for method in figures["methods"]},
-        style=Markup(style),
+    return (
+        environment(time=microseconds)
+        .get_template("truncation.html.jinja")
+        .render(
+            parts=heading(figures),
+            figures=figures,
+            cells=[_view(cell, position) for position, cell in enumerate(figures["cells"])],
+            baseline="fixed top-k at the same mean cost" if matched else figures["baseline"],
+            matched=matched,
+            labels=LABELS,
+            grids={method: GRIDS.get(method, {}) for method in figures["methods"]},
+            style=inline("report.css", "truncation.css"),
+        )
     )
 
 

@@ -68,6 +68,11 @@ def money(value: float | None, currency: str) -> str:
     return f"{value:,.{_digits(value)}f} {currency}"
 
 
+def threshold(value: float) -> str:
+    """A judge score to four significant digits: 7.87512 -> "7.875"."""
+    return f"{value:.4g}".replace("-", MINUS)
+
+
 def reading(difference: Mapping[str, Any], scale: float = 1.0) -> str:
     """A difference in a sentence: "difference +1.2 points, 95 % CI [−0.5, +2.9] contains 0".
 

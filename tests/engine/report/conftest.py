@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from recorded_runs import full_budget_run
 
 from engine.config import ExperimentConfig
 from engine.records import (
@@ -131,3 +132,9 @@ def make_run(make_trace):
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def recorded():
+    """A full-budget run of 24 questions, made once."""
+    return full_budget_run(24)

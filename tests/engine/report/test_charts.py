@@ -41,14 +41,14 @@ def test_a_missing_mean_draws_nothing():
 
 def test_reach_lines_go_through_their_values_and_short_ones_are_held():
     root = ET.fromstring(reach_chart([("a", "run0", [0.0, 0.5]), ("b <&>", "run1", [0.0, 0.25, 1.0])]))
-    lines = [line.get("points").split() for line in root.iter("polyline")]
+    drawn = {line.get("class"): line.get("points").split() for line in root.iter("polyline")}
+    lines = [drawn["line run0"], drawn["line run1"]]
     assert [len(points) for points in lines] == [2, 3]
     heights = [float(point.split(",")[1]) for point in lines[1]]
     assert heights == sorted(heights, reverse=True)
     assert heights[2] == 12.0
-    held = [line for line in root.iter("line") if "held" in (line.get("class") or "")]
-    assert len(held) == 1
-    assert held[0].get("y1") == lines[0][1].split(",")[1]
+    assert len(drawn) == 3
+    assert drawn["line held run0"] == [lines[0][1], f"{lines[1][2].split(',')[0]},{lines[0][1].split(',')[1]}"]
     assert "b <&> ends at 100.0 %" in root.get("aria-label")
 
 

@@ -1,6 +1,8 @@
 import json
+from dataclasses import replace
 
-from engine.report.questions import choose, page_data
+from engine.records import Action
+from engine.report.questions import TRANSCRIPT_CHARS, choose, page_data, traces_that_fit
 from engine.score.columns import read_columns
 
 
@@ -82,7 +84,46 @@ def test_a_run_that_did_not_ask_has_none(make_run):
 
 
 def test_long_replies_are_clipped_visibly(make_run, make_trace):
-    data = page_data([make_run(traces=[make_trace("q1", answer="x" * 5000)])], ["q1"])
+    data = page_data([make_run(traces=[make_trace("q1", answer="x" * 20_000)])], ["q1"])
     raw = data["questions"][0]["runs"][0]["raw"]
-    assert len(raw) < 2100
+    assert len(raw) == TRANSCRIPT_CHARS + 2
     assert raw.endswith(" …")
+
+
+def test_what_a_loop_leaves_is_a_transcript_where_it_has_one(make_run):
+    loop = {"kind": "search_r1", "observations": "user_turn"}
+    data = page_data([make_run("a"), make_run("b", loop=loop, truncate={"kind": "fixed"})], ["q1"])
+    assert data["reply"] == ["the model's reply", "the whole transcript"]
+
+
+def test_a_turn_carries_what_was_probed_done_and_not_searched_for(make_run, make_trace):
+    made = make_trace("q1", gold=("Lund",))
+    watched = (
+        replace(made.turns[0], probe_answer="the Lund", action=Action.SEARCH),
+        replace(made.turns[1], probe_answer="Rome", action=Action.INVALID, unexecuted="where in Lund"),
+        replace(made.turns[2], probe_answer=None),
+    )
+    turns = page_data([make_run(traces=[replace(made, turns=watched)])], ["q1"])["questions"][0]["runs"][0]["turns"]
+    assert [(turn["probe"], turn["pok"], turn["act"], turn["un"]) for turn in turns] == [
+        ("the Lund", 1.0, "search", None),
+        ("Rome", 0.0, "invalid", "where in Lund"),
+        (None, None, None, None),
+    ]
+
+
+def test_long_traces_leave_room_for_fewer_and_errors_keep_theirs(make_run, make_trace):
+    run = make_run(traces=[make_trace(f"q{i}", error=i == 7) for i in range(12)])
+    every, data = traces_that_fit([run], [columns(run)], 12)
+    assert every.rule == "All 12 questions."
+    sizes = {q["id"]: len(json.dumps(q, ensure_ascii=False)) for q in data["questions"]}
+    drawn = choose([columns(run)], 4).ids
+    room = sum(sizes[qid] for qid in drawn)
+    sample, fitting = traces_that_fit([run], [columns(run)], 12, chars=room)
+    assert sample.ids == drawn == [q["id"] for q in fitting["questions"]]
+    assert "q7" in drawn
+    assert sample.rule == (
+        "4 of 12 questions: all 1 with an error, the others a sample with seed 0. "
+        "More would make the page slow to open."
+    )
+    assert len(traces_that_fit([run], [columns(run)], 12, chars=room - 1)[0].ids) == 3
+    assert len(traces_that_fit([run], [columns(run)], 12, chars=1)[0].ids) == 1

@@ -15,6 +15,7 @@ def test_one_run_writes_page_metrics_and_table(make_run, tmp_path):
         "report.html",
         "metrics.json",
         "report.md",
+        "questions.parquet",
     }
     stored = json.loads(report.metrics.read_text())
     assert stored == report.figures
@@ -59,14 +60,14 @@ def test_partial_overlap_needs_consent_and_writes_nothing_without(make_run, tmp_
 def test_the_same_runs_give_the_same_files(make_run, tmp_path):
     first = build_report([make_run()], tmp_path / "a", resamples=100)
     second = build_report([make_run()], tmp_path / "b", resamples=100)
-    for name in ("html", "metrics", "table"):
+    for name in ("html", "metrics", "table", "questions"):
         assert getattr(first, name).read_bytes() == getattr(second, name).read_bytes()
 
 
 def test_a_report_replaces_an_older_one(make_run, tmp_path):
     build_report([make_run("old")], tmp_path, resamples=50)
     assert "<h1>new</h1>" in build_report([make_run("new")], tmp_path, resamples=50).html.read_text()
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 4
 
 
 def test_no_runs(tmp_path):

@@ -89,3 +89,16 @@ def test_a_bare_row_without_gold_or_turns(make_trace):
     row = trace_to_row(make_trace())
     row |= {"golden_answers": [], "supporting": [], "turns": [], "usage": [], "metadata": json.dumps({})}
     assert "gold      none given" in trace_text(row)
+
+
+def test_a_watched_turn_shows_its_probe_what_comes_next_and_what_was_not_run(make_trace):
+    row = trace_to_row(make_trace())
+    row["turns"][1] |= {"probe_answer": "Rome", "action": "search"}
+    row["turns"][2] |= {"probe_answer": "", "action": "invalid", "unexecuted": "Ada Brook family"}
+    _, second, third = trace_text(row).split("turn ")[1:]
+    parts = ["verdict", "probe     Rome", "next      search", "query     Ada Brook birthplace"]
+    places = [second.find(part) for part in parts]
+    assert -1 not in places
+    assert places == sorted(places)
+    for part in ("probe     (empty)", "next      neither a search nor an answer", "not run   Ada Brook family"):
+        assert part in third

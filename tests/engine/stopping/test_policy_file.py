@@ -95,7 +95,9 @@ def test_no_json_and_no_file(tmp_path):
 def test_another_judge_is_refused_with_what_differs(field, value):
     policy().require_judge(JUDGE, "here")
     other = JUDGE.model_copy(update={field: value})
-    with pytest.raises(ConfigError, match=rf"here cannot use this policy: its judge has {field} .*, this one {value[:20]}"):
+    with pytest.raises(
+        ConfigError, match=rf"here cannot use this policy: its judge has {field} .*, this one {value[:20]}"
+    ):
         policy().require_judge(other, "here")
 
 
