@@ -1,30 +1,6 @@
 """The configuration tree: one frozen, typed model per part; an unknown key is an error."""
 
-from engine.config.backends import (
-    Bm25Config,
-    CorpusConfig,
-    DenseConfig,
-    EncoderConfig,
-    FaissConfig,
-    FaultsConfig,
-    FlatConfig,
-    HashingConfig,
-    HnswConfig,
-    IndexedConfig,
-    IvfPqConfig,
-    LeafConfig,
-    LeafRetrieverConfig,
-    ModelConfig,
-    OpenAIConfig,
-    PoolConfig,
-    QuestionsConfig,
-    RemoteConfig,
-    ScriptedConfig,
-    SentenceTransformersConfig,
-    SyntheticConfig,
-    TransformersConfig,
-    VllmConfig,
-)
+from engine.config.encoders import EncoderConfig, HashingConfig, SentenceTransformersConfig
 from engine.config.experiment import DEFAULT_KINDS, WIDTH, ExperimentConfig
 from engine.config.hybrid import HybridConfig, RetrieverConfig
 from engine.config.method import (
@@ -44,10 +20,33 @@ from engine.config.method import (
     SummaryConfig,
     WholeConfig,
 )
+from engine.config.models import (
+    FaultsConfig,
+    ModelConfig,
+    OpenAIConfig,
+    ScriptedConfig,
+    TransformersConfig,
+    VllmConfig,
+)
 from engine.config.native_loops import IRCoTConfig, SearchR1Config
 from engine.config.node import Node
 from engine.config.observe import ObserveConfig, PolicyConfig
+from engine.config.pool import PoolConfig
+from engine.config.retrievers import (
+    Bm25Config,
+    DenseConfig,
+    FaissConfig,
+    FlatConfig,
+    HnswConfig,
+    IndexedConfig,
+    IvfPqConfig,
+    LeafConfig,
+    LeafRetrieverConfig,
+    RemoteConfig,
+    SyntheticConfig,
+)
 from engine.config.running import ClusterConfig, CostConfig, Price
+from engine.config.sources import CorpusConfig, QuestionsConfig
 
 __all__ = [
     "DEFAULT_KINDS",

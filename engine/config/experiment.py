@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from engine.config.backends import EncoderConfig, IndexedConfig, ModelConfig, QuestionsConfig
+from engine.config.encoders import EncoderConfig
 from engine.config.hybrid import HybridConfig, RetrieverConfig
 from engine.config.method import (
     EmbeddingConfig,
@@ -20,9 +20,12 @@ from engine.config.method import (
     RolesConfig,
     S2GConfig,
 )
+from engine.config.models import ModelConfig
 from engine.config.node import Node
 from engine.config.observe import ObserveConfig, PolicyConfig
+from engine.config.retrievers import IndexedConfig
 from engine.config.running import ClusterConfig, CostConfig
+from engine.config.sources import QuestionsConfig
 from engine.truncate import TruncateConfig
 
 DEFAULT_KINDS = {"loop": "s2g", "extract": "pointer"}

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from engine.config.backends import LeafRetrieverConfig
 from engine.config.node import Node, Positive
+from engine.config.retrievers import LeafRetrieverConfig
 
 PartName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 
