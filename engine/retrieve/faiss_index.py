@@ -127,7 +127,7 @@ def _sample(sizes: Sequence[int], read: Callable[[int], Vectors], wanted: int) -
     step = max(1, sum(sizes) // wanted)
     kept, start = [], 0
     for number, size in enumerate(sizes):
-        kept.append(read(number)[-start % step :: step])
+        kept.append(read(number)[-start % step :: step].copy())  # a view would keep the whole shard in memory
         start += size
     return np.concatenate(kept)
 

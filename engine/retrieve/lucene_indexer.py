@@ -14,7 +14,7 @@ from engine.retrieve import jvm
 _MARK = "\x1eindexer "
 """Begins the lines meant for the parent; whatever Java prints does not."""
 
-_BUFFER_MB = 256
+_BUFFER_MB = 64
 """Memory in which Lucene gathers postings; must fit the heap, and Anserini's own default (4 GB) would not."""
 
 
