@@ -314,7 +314,7 @@ async def test_the_prompt_of_the_second_turn_is_found_in_the_prefix_cache(genera
 @on_a_loop
 async def test_a_cancelled_request_leaves_the_engine_free(generator):
     task = asyncio.create_task(generator.generate(request("Tell all.", max_tokens=400)))
-    await asyncio.sleep(0.2)
+    await asyncio.sleep(0.02)  # long enough to reach the engine, too short for its reply
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -325,7 +325,7 @@ async def test_a_cancelled_request_leaves_the_engine_free(generator):
 async def test_a_dead_engine_is_told_apart_from_a_failed_request(generator):
     """Last, as nothing can be asked of this engine afterwards."""
     pending = asyncio.create_task(generator.generate(request("Tell all.", max_tokens=400)))
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.02)
     for child in psutil.Process().children():
         if any("multiprocessing" in part and "spawn" in part for part in child.cmdline()) or "VLLM" in child.name():
             child.kill()
