@@ -80,12 +80,11 @@ def label(axes: Axes, point: XY, text: str, rise: float = 8.0) -> str:
     return f'<text class="label" x="{x:.1f}" y="{y - rise:.1f}" text-anchor="middle">{escape(text)}</text>'
 
 
-def svg(axes: Axes, words: str, parts: Iterable[str]) -> Markup:
+def svg(axes: Axes, words: str, parts: Iterable[str], css: str = "plot") -> Markup:
     """The plot; words say it to those who do not see it."""
-    return Markup(
-        f'<svg class="plot" viewBox="0 0 {axes.width:g} {axes.height:g}" role="img" aria-label="{escape(words)}">'
-        f"{''.join(parts)}</svg>"
-    )
+    size = f"0 0 {axes.width:g} {axes.height:g}"
+    opening = f'<svg class="{escape(css)}" viewBox="{size}" role="img" aria-label="{escape(words)}">'
+    return Markup(f"{opening}{''.join(parts)}</svg>")
 
 
 def _path(axes: Axes, points: Iterable[XY]) -> str:

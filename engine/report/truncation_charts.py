@@ -4,43 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup, escape
 
+from engine.report.plot import XY, Axes, dot, line, svg, ticks
 from engine.report.wording import percent, quantity
 
 _LABEL_STEP = 14.0
 
 Point = Mapping[str, Any]
 """Means of one setting: setting, kept, f1, precision, recall, complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class Axes:
-    """A plot area in pixels; x runs from 0 to most documents, y from 0 to top, a rate."""
-
-    width: float
-    height: float
-    left: float
-    right: float
-    bottom: float
-    most: float
-    top: float
-    above: float = 10.0
-
-    def x(self, kept: float) -> float:
-        """The pixel of a number of documents."""
-        return self.left + (self.width - self.left - self.right) * kept / self.most
-
-    def y(self, rate: float) -> float:
-        """The pixel of a rate."""
-        return self.above + (self.height - self.above - self.bottom) * (1 - rate / self.top)
-
-    def at(self, point: Point, quality: str) -> tuple[float, float]:
-        """The pixels of a setting."""
-        return self.x(point["kept"]), self.y(point[quality])
 
 
 def overview_chart(curve: Sequence[Point], settings: Sequence[Point], quality: str, label: str) -> Markup:
@@ -51,11 +25,12 @@ def overview_chart(curve: Sequence[Point], settings: Sequence[Point], quality: s
     if not curve:
         return Markup("")
     points = [*curve, *settings]
-    axes = Axes(420, 300, 34, 128, 36, max(1.0, *(point["kept"] for point in points)), highest(points, quality))
-    parts = [*_frame(axes, 5), _polyline(axes, curve, quality, "line fixedline")]
-    labels = _spread([axes.at(point, quality)[1] for point in settings], axes.above + 4, axes.height - axes.bottom)
-    for point, place in zip(settings, labels, strict=True):
-        px, py = axes.at(point, quality)
+    most = max(1.0, *(point["kept"] for point in points))
+    axes = Axes((0, most), (0, highest(points, quality)), 420, 300, left=34, right=128, top=10, bottom=36)
+    parts = [*_frame(axes, 5), line(axes, _places(curve, quality), "fixedline")]
+    marks = [axes.at(place) for place in _places(settings, quality)]
+    labels = _spread([y for _, y in marks], axes.top + 4, axes.height - axes.bottom)
+    for point, (px, py), place in zip(settings, marks, labels, strict=True):
         edge = axes.width - axes.right + 6
         parts.append(f'<line class="leader" x1="{px:.1f}" y1="{py:.1f}" x2="{edge:.1f}" y2="{place:.1f}"/>')
         name = escape(point["setting"].partition(" ")[0])
@@ -63,7 +38,7 @@ def overview_chart(curve: Sequence[Point], settings: Sequence[Point], quality: s
     parts += [_dot(axes, point, quality, "dot method", 4) for point in settings]
     middle = (axes.left + axes.width - axes.right) / 2
     parts.append(f'<text x="{middle:.1f}" y="{axes.height - 3}" text-anchor="middle">documents kept</text>')
-    return _svg(axes, "overview", f"{label} against documents kept, at each method's compared setting", parts)
+    return svg(axes, f"{label} against documents kept, at each method's compared setting", parts, "overview")
 
 
 def panel_chart(
@@ -80,13 +55,13 @@ def panel_chart(
 
     most, top: the ends of the axes, so that panels can be laid side by side.
     """
-    axes = Axes(260, 150, 30, 8, 18, max(most, 1.0), top)
-    parts = [*_frame(axes, 3), _polyline(axes, curve, quality, "line fixedline")]
-    parts.append(_polyline(axes, envelope(grid, quality), quality, "line method"))
+    axes = Axes((0, max(most, 1.0)), (0, top), 260, 150, left=30, right=8, top=10, bottom=18)
+    parts = [*_frame(axes, 3), line(axes, _places(curve, quality), "fixedline")]
+    parts.append(line(axes, _places(envelope(grid, quality), quality), "method"))
     parts += [_dot(axes, point, quality, "dot method", 2) for point in grid]
     if compared is not None:
         parts.append(_dot(axes, compared, quality, "ring", 5))
-    return _svg(axes, "panel", label, parts)
+    return svg(axes, label, parts, "panel")
 
 
 def envelope(points: Sequence[Point], quality: str) -> list[Point]:
@@ -105,20 +80,13 @@ def highest(points: Iterable[Point], quality: str) -> float:
 
 
 def _frame(axes: Axes, steps: int) -> Iterator[str]:
-    for rate in _ticks(axes.top, steps, 0.01):
-        y = axes.y(rate)
+    for rate in ticks(*axes.y, steps, 0.01):
+        _, y = axes.at((0, rate))
         yield f'<line class="grid" x1="{axes.left}" x2="{axes.width - axes.right}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text x="{axes.left - 5}" y="{y + 4:.1f}" text-anchor="end">{percent(rate, 0)}</text>'
-    for kept in _ticks(axes.most, steps, 1.0):
-        y = axes.height - axes.bottom + 13
-        yield f'<text x="{axes.x(kept):.1f}" y="{y:.1f}" text-anchor="middle">{quantity(kept)}</text>'
-
-
-def _ticks(most: float, steps: int, unit: float) -> list[float]:
-    """0 and about `steps` round multiples of unit up to `most`."""
-    sizes = (unit * factor * 10**power for power in range(9) for factor in (1, 2, 5))
-    step = next(size for size in sizes if most / size <= steps + 1e-9)
-    return [step * i for i in range(math.floor(most / step + 1e-9) + 1)]
+    for kept in ticks(*axes.x, steps, 1.0):
+        x, bottom = axes.at((kept, 0))
+        yield f'<text x="{x:.1f}" y="{bottom + 13:.1f}" text-anchor="middle">{quantity(kept)}</text>'
 
 
 def _spread(places: Sequence[float], low: float, high: float) -> list[float]:
@@ -134,19 +102,10 @@ def _spread(places: Sequence[float], low: float, high: float) -> list[float]:
     return found
 
 
-def _polyline(axes: Axes, points: Sequence[Point], quality: str, css: str) -> str:
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (axes.at(point, quality) for point in points))
-    return f'<polyline class="{css}" points="{path}"/>'
+def _places(points: Sequence[Point], quality: str) -> list[XY]:
+    return [(point["kept"], point[quality]) for point in points]
 
 
 def _dot(axes: Axes, point: Point, quality: str, css: str, radius: float) -> str:
-    x, y = axes.at(point, quality)
     words = f"{point['setting']}: {percent(point[quality])} % at {quantity(point['kept'])} documents"
-    return f'<circle class="{css}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{escape(words)}</title></circle>'
-
-
-def _svg(axes: Axes, css: str, label: str, parts: Sequence[str]) -> Markup:
-    return Markup(
-        f'<svg class="{css}" viewBox="0 0 {axes.width} {axes.height}" role="img" aria-label="{escape(label)}">'
-        f"{''.join(parts)}</svg>"
-    )
+    return dot(axes, (point["kept"], point[quality]), css, radius, words)

@@ -107,9 +107,6 @@ class Hashed:
             return f"<answer> answer {number % 7} </answer>"
         return f"<think> more </think> <search> River {number} </search> and so on"
 
-    async def encode(self, encoder, texts, kind):
-        raise NotImplementedError
-
 
 def _draw(text, below):
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big") % below

@@ -2,19 +2,16 @@
 
 import html
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from urllib.parse import quote
 
+import browser
 import pytest
 
 from engine.report import build_report
 from engine.score.answer import exact_match
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")
+pytestmark = pytest.mark.skipif(browser.BROWSER is None, reason="no Chromium on this machine")
 
 
 @pytest.fixture
@@ -22,24 +19,8 @@ def dump_dom(tmp_path):
     """(page, fragment) -> the document after its script ran, which may write nothing to the console."""
 
     def dump(page, fragment=""):
-        command = [
-            BROWSER,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--allow-file-access-from-files",
-            "--enable-logging=stderr",
-            "--virtual-time-budget=3000",
-            "--window-size=1400,900",
-            f"--user-data-dir={tmp_path / 'profile'}",
-            "--dump-dom",
-            f"file://{page}{fragment}",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        options = ("--enable-logging=stderr", "--virtual-time-budget=3000")
+        done = browser.dump_dom(f"file://{page}{fragment}", tmp_path / "profile", *options)
         assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
         return done.stdout
 

@@ -1,14 +1,13 @@
 """The truncation page, its charts and the terminal table, from figures of a small comparison."""
 
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from io import StringIO
 from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from browser import BROWSER, dump_dom
 from rich.console import Console
 
 from engine.report.truncation_charts import envelope, highest, overview_chart, panel_chart
@@ -21,7 +20,6 @@ from engine.score.truncation_compare import Fit, Request, compare
 from engine.score.truncation_lists import LISTS, Coverage
 from engine.score.truncation_settings import methods
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NASTY = "<script>document.title='pwned'</script>"
 
 
@@ -183,22 +181,7 @@ def test_in_a_browser_nothing_is_wider_than_the_screen_and_no_name_is_executed(f
         "document.body.dataset.title = page.title;"
         'document.body.dataset.panels = page.querySelectorAll(".panel").length }</script>'
     )
-    command = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--allow-file-access-from-files",
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--window-size=1400,900",
-        "--dump-dom",
-        f"file://{frame}",
-    ]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    dom = dump_dom(f"file://{frame}", tmp_path / "profile").stdout
     assert int(re.search(r'data-wide="(\d+)"', dom)[1]) <= width
     assert 'data-title="Ranked-list truncation' in dom
     assert 'data-panels="16"' in dom
