@@ -11,7 +11,7 @@ import click
 
 from engine.config_file import load_config
 
-EXPERIMENTS = ("hotpotqa-single", "hotpotqa-s2g", "musique-single", "musique-s2g")
+EXPERIMENTS = ("hotpotqa-passages", "hotpotqa-s2g", "musique-passages", "musique-s2g")
 CUTS = {
     "gapr": ("kind=gapr", "k_min=1", "k_max=~"),
     "adaptive_k": ("kind=adaptive_k",),
