@@ -47,7 +47,7 @@ SHOW_EVERY_S = 2.0
     "--objective", type=click.Choice(OBJECTIVES), default="f1", show_default=True, help="What a fit maximises."
 )
 @click.option("--max-kept", type=click.FloatRange(min=0), metavar="K", help="Fit: keep at most K documents on average.")
-@click.option("--corpus", metavar="PATH", help="Texts of the documents, to count the words that are kept.")
+@click.option("--corpus", metavar="PATH", help="Texts of the documents, to count the tokens that are kept.")
 @click.option("--out", type=click.Path(file_okay=False), help="Folder for report.html, metrics.json and tables.")
 @click.option("--emit", type=click.Path(file_okay=False), help="Folder for the truncated lists as TREC runs.")
 @click.option("--address", help="Address of a Ray cluster for many lists; without it Ray starts on this machine.")
@@ -143,10 +143,10 @@ class Progress:
 
 def _input(sources: Sequence[str], options: dict[str, Any]) -> ListInput:
     from engine.data import read_corpus
-    from engine.score.truncation_words import CorpusWords
+    from engine.score.truncation_tokens import CorpusTokens
 
-    words = CorpusWords(read_corpus(options["corpus"])) if options["corpus"] else None
-    found = ListInput(words, options["min_grade"])
+    tokens = CorpusTokens(read_corpus(options["corpus"])) if options["corpus"] else None
+    found = ListInput(tokens, options["min_grade"])
     for source in sources:
         found.add_source(source)
     judged = read_judgements(options["qrels"])

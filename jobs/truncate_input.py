@@ -19,7 +19,7 @@ from engine.data.source import folder_names, is_folder
 from engine.data.trec import read_run
 from engine.errors import ConfigError
 from engine.score.truncation_blocks import file_coverage
-from engine.score.truncation_lists import Cell, Coverages, Words, run_lists, trace_lists
+from engine.score.truncation_lists import Cell, Coverages, Tokens, run_lists, trace_lists
 
 _NAME = re.compile(r"(?:(?P<dataset>[\w.-]+)/)?(?P<name>[\w.-]+)=(?P<path>.+)")
 _SPLIT = re.compile(r"(?P<split>.+)\.tsv(?:\.gz)?")
@@ -41,11 +41,11 @@ class ListInput:
     fit_splits: the splits of run files that parameters are to be fitted on.
     """
 
-    def __init__(self, words: Words | None = None, min_grade: int = 1) -> None:
+    def __init__(self, tokens: Tokens | None = None, min_grade: int = 1) -> None:
         self.coverage: dict[Cell, Coverages] = {}
         self.files: list[str] = []
         self.fit_splits: set[str | None] = set()
-        self._words: Words = words or (lambda doc_ids: None)
+        self._tokens: Tokens = tokens or (lambda doc_ids: None)
         self._min_grade = min_grade
         self._readers: list[tuple[Cell, Callable[[], Iterator[pa.RecordBatch | Coverages]]]] = []
         self._queries: dict[bool, set[tuple[Cell, str]]] = {False: set(), True: set()}
@@ -106,7 +106,7 @@ class ListInput:
 
         def read() -> Iterator[pa.RecordBatch | Coverages]:
             rows = (row for batch in run.batches() for row in batch.select(_TRACE_COLUMNS).to_pylist())
-            return trace_lists(rows, cell, words=self._words)
+            return trace_lists(rows, cell, tokens=self._tokens)
 
         self._readers.append((cell, read))
 
@@ -126,7 +126,7 @@ class ListInput:
                     self._queries[fit].add((cell, item.query_id))
                 yield item
 
-        return lambda: run_lists(lists(), judged.qrels, cell, split_of, min_grade=self._min_grade, words=self._words)
+        return lambda: run_lists(lists(), judged.qrels, cell, split_of, min_grade=self._min_grade, tokens=self._tokens)
 
     def _new_cell(self, cell: Cell) -> None:
         if cell in self.coverage:

@@ -52,7 +52,7 @@ def _view(cell: Mapping[str, Any], position: int) -> dict[str, Any]:
             for quality in OVERVIEWS
         ],
         "frontiers": [(LABELS[quality], _panels(cell, curve, compared, quality)) for quality in FRONTIERS],
-        "words": any(row["words"]["n"] for row in cell["methods"]),
+        "tokens": any(row["tokens"]["n"] for row in cell["methods"]),
         "span": _span(cell),
         "fitted": [
             row for row in cell["methods"] if row["fit"] is not None and len(cell["frontier"][row["method"]]) > 1

@@ -19,15 +19,15 @@ METHOD_ROWS = pa.schema(
         ("kept_mean", pa.float64()),
         ("kept_median", pa.int64()),
         ("kept_p95", pa.int64()),
-        ("words_mean", pa.float64()),
-        ("words_lists", pa.int64()),
+        ("tokens_mean", pa.float64()),
+        ("tokens_lists", pa.int64()),
         *((name, pa.float64()) for name in ("under", "over", "over_excess", "seconds_per_list")),
         ("baseline", pa.string()),
         *((f"{name}_difference{end}", pa.float64()) for name in _COMPARED for end in ("", "_low", "_high")),
         *((f"{name}_{way}", pa.int64()) for name in _COMPARED for way in ("wins", "ties", "losses")),
     ]
 )
-"""asked counts the queries with gold, with a list or not; words_lists the lists whose texts are known. Null where a
+"""asked counts the queries with gold, with a list or not; tokens_lists the lists whose texts are known. Null where a
 method is not compared with a baseline."""
 
 
@@ -42,8 +42,8 @@ def method_rows(figures: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 "asked": cell["coverage"]["scored"] + cell["coverage"]["missing"],
                 **{f"{key}{end}": value for key in _INTERVALS for end, value in _interval(method[key])},
                 **{f"kept_{key}": value for key, value in method["kept"].items()},
-                "words_mean": method["words"]["mean"],
-                "words_lists": method["words"]["n"],
+                "tokens_mean": method["tokens"]["mean"],
+                "tokens_lists": method["tokens"]["n"],
                 "seconds_per_list": method["seconds_per_list"],
                 **_against(method["against"]),
             }

@@ -38,7 +38,8 @@ def _notes(cell: Mapping[str, Any]) -> Iterator[RenderableType]:
 def _table(cell: Mapping[str, Any], baseline: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False)
     table.add_column("method", overflow="fold", min_width=16)
-    for name in ("F1", "P", "R", "all", "kept", "p95", "under", "over", "time"):
+    known = ["tokens"] if any(row["tokens"]["n"] for row in cell["methods"]) else []
+    for name in ("F1", "P", "R", "all", "kept", "p95", *known, "under", "over", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("F1 - fixed, same cost" if baseline == COST_MATCHED else f"F1 - {baseline}", no_wrap=True)
     table.add_column("w/t/l", justify="right", overflow="fold")
@@ -48,6 +49,7 @@ def _table(cell: Mapping[str, Any], baseline: str) -> Table:
             *(percent(row[name]["mean"]) for name in ("f1", "precision", "recall", "complete")),
             quantity(row["kept"]["mean"]),
             quantity(row["kept"]["p95"]),
+            *(quantity(row[name]["mean"]) for name in known),
             *(percent(row[name]) for name in ("under", "over")),
             microseconds(row["seconds_per_list"]),
             *_difference(row["against"]),

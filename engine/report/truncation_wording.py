@@ -16,7 +16,7 @@ LABELS = {
     "recall": Label("Recall", "Share of the query's gold documents that are kept; those outside the list are missed."),
     "complete": Label("All gold", "Share of queries whose every gold document is kept."),
     "kept": Label("Kept", "Documents kept per list: mean, median and 95th percentile."),
-    "words": Label("Words", "White-space separated words of the kept documents, where their texts are known."),
+    "tokens": Label("Tokens", "Estimated tokens of the kept documents (four bytes each), where their texts are known."),
     "under": Label("Under", "Share of the reachable lists that are cut above their last gold document."),
     "over": Label("Over", "Share of the reachable lists with documents kept below their last gold one."),
     "over_excess": Label("Excess", "Documents kept below the last gold one, mean over the reachable lists."),

@@ -22,7 +22,7 @@ from engine.score.truncation_summary import list_figures, setting_figures
 
 Splits = frozenset[str | None]
 
-_SCORING = ["question", "weight", "length", "n_gold", "gold_ranks", "largest_gap", "kept", "words"]
+_SCORING = ["question", "weight", "length", "n_gold", "gold_ranks", "largest_gap", "kept", "tokens"]
 """Columns of KEPT that stay in memory until all lists are cut: small numbers."""
 
 
@@ -189,10 +189,10 @@ def _cell_figures(table: pa.Table, settings: Sequence[Setting], baseline: str) -
     scored = table.filter(pc.greater(table["n_gold"], 0)).combine_chunks()
     shape = (len(lists), len(settings))
     kept = ints(scored["kept"].combine_chunks().flatten()).reshape(shape)
-    words = np.full(shape, np.nan, dtype=np.float32)
-    known = scored["words"].is_valid().to_numpy()
-    words[known] = ints(scored["words"].combine_chunks().flatten()).reshape(known.sum(), len(settings))
-    return {**list_figures(lists), "methods": setting_figures(lists, settings, kept, words, baseline)}
+    tokens = np.full(shape, np.nan, dtype=np.float32)
+    known = scored["tokens"].is_valid().to_numpy()
+    tokens[known] = ints(scored["tokens"].combine_chunks().flatten()).reshape(known.sum(), len(settings))
+    return {**list_figures(lists), "methods": setting_figures(lists, settings, kept, tokens, baseline)}
 
 
 def _counted(tables: Iterable[pa.Table], phase: str, show: Callable[[str, int], None]) -> Iterator[pa.Table]:

@@ -24,7 +24,18 @@ from engine.score.truncation_lists import Cell
 from engine.score.truncation_settings import Setting
 from engine.truncate.gapr import gapr
 
-SCORED_COLUMNS = ["dataset", "ranker", "split", "question_id", "list_id", "scores", "gold", "n_gold", "weight", "words"]
+SCORED_COLUMNS = [
+    "dataset",
+    "ranker",
+    "split",
+    "question_id",
+    "list_id",
+    "scores",
+    "gold",
+    "n_gold",
+    "weight",
+    "tokens",
+]
 """Columns of LISTS that the functions here read."""
 
 KEPT = pa.schema(
@@ -40,10 +51,10 @@ KEPT = pa.schema(
         ("gold_ranks", pa.list_(pa.int32())),
         ("largest_gap", pa.int32()),
         ("kept", pa.list_(pa.int32())),
-        ("words", pa.list_(pa.int32())),
+        ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""question is a hash of the question id. kept and words (null where not known) have one entry per setting of the
+"""question is a hash of the question id. kept and tokens (null where not known) have one entry per setting of the
 cell. largest_gap is the rank after which the largest gap lies."""
 
 SUMS = pa.schema(
@@ -205,16 +216,16 @@ def _kept_rows(block: Block, kept: Ints) -> pa.Table:
             "gold_ranks": _lists(column + 1, inside),
             "largest_gap": gap,
             "kept": _lists(kept.ravel(), np.full(n, width)),
-            "words": _words(block, kept),
+            "tokens": _tokens(block, kept),
         },
         schema=KEPT,
     )
 
 
-def _words(block: Block, kept: Ints) -> Any:
-    """Words of the kept documents [n, settings] as a list column, null where the texts are not known."""
+def _tokens(block: Block, kept: Ints) -> Any:
+    """Tokens of the kept documents [n, settings] as a list column, null where the texts are not known."""
     n, width = kept.shape
-    column = block.table["words"].combine_chunks()
+    column = block.table["tokens"].combine_chunks()
     known = column.is_valid().to_numpy(zero_copy_only=False)
     totals = np.zeros((n, block.scores.shape[1] + 1), dtype=np.int64)
     values, owner, place, _ = _entries(column)

@@ -28,12 +28,12 @@ LISTS = pa.schema(
         ("gold", pa.list_(pa.bool_())),
         ("n_gold", pa.int32()),
         ("weight", pa.float64()),
-        ("words", pa.list_(pa.int32())),
+        ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""doc_ids, scores (descending), gold and words have one entry per document of the list. n_gold counts the query's gold
+"""doc_ids, scores (descending), gold and tokens have one entry per document of the list. n_gold counts the query's gold
 in or out of it, 0 for a query that has none or is not judged; such a list is cut but not scored. weight is 1 / lists
-of the question that have gold. words is null where the texts are not known."""
+of the question that have gold. tokens is null where the texts are not known."""
 
 LISTS_PER_BATCH = 4096
 """Lists that methods see at once; enough for those that compile."""
@@ -75,8 +75,8 @@ class Coverage:
         return Coverage(*(int(a) + int(b) for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
-Words = Callable[[Sequence[str]], list[int] | None]
-"""Document ids -> words of each text; None where one of them is not known."""
+Tokens = Callable[[Sequence[str]], list[int] | None]
+"""Document ids -> tokens of each text; None where one of them is not known."""
 
 Coverages = dict[str | None, Coverage]
 """Coverage by split."""
@@ -89,7 +89,7 @@ def run_lists(
     split_of: Callable[[str], str | None],
     *,
     min_grade: int = 1,
-    words: Words = lambda doc_ids: None,
+    tokens: Tokens = lambda doc_ids: None,
 ) -> Iterator[pa.RecordBatch | Coverages]:
     """The lists of a run in batches of LISTS, then their coverage.
 
@@ -124,7 +124,7 @@ def run_lists(
                 "gold": [doc in gold for doc in item.doc_ids],
                 "n_gold": len(gold),
                 "weight": float(bool(gold)),
-                "words": words(item.doc_ids),
+                "tokens": tokens(item.doc_ids),
             }
 
     yield from _batches(rows())
@@ -135,7 +135,7 @@ def run_lists(
 
 
 def trace_lists(
-    traces: Iterable[Mapping[str, Any]], cell: Cell, *, words: Words = lambda doc_ids: None
+    traces: Iterable[Mapping[str, Any]], cell: Cell, *, tokens: Tokens = lambda doc_ids: None
 ) -> Iterator[pa.RecordBatch | Coverages]:
     """One list per retrieval of recorded traces in batches of LISTS, then their coverage.
 
@@ -167,7 +167,7 @@ def trace_lists(
                     "split": split,
                     "question_id": question.id,
                     "weight": 1 / scored if item["n_gold"] else 0.0,
-                    "words": words(item["doc_ids"]),
+                    "tokens": tokens(item["doc_ids"]),
                     **item,
                 }
 

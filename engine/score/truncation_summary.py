@@ -51,7 +51,7 @@ def setting_figures(
     lists: Lists,
     settings: Sequence[Setting],
     kept: Ints,
-    words: npt.NDArray[np.floating],
+    tokens: npt.NDArray[np.floating],
     baseline: str = COST_MATCHED,
     *,
     resamples: int = RESAMPLES,
@@ -59,7 +59,7 @@ def setting_figures(
 ) -> list[dict[str, Any]]:
     """One entry per setting: means with their intervals, costs, and the paired comparison to the baseline.
 
-    kept, words: [n, settings], words NaN where the texts of a list are not known. baseline: COST_MATCHED, which
+    kept, tokens: [n, settings], tokens NaN where the texts of a list are not known. baseline: COST_MATCHED, which
     gives every setting the fixed top-k of its own mean cost, or the name of a method among the settings. Intervals
     resample questions. Rates of under- and over-truncation are shares of the reachable lists; over_excess is the
     mean number of documents kept below the last gold one over those lists. Source: METHODS C.
@@ -84,7 +84,7 @@ def setting_figures(
                     key: asdict(mean_ci(lists.by_question(getattr(cut, key)), resamples=resamples, seed=seed))
                     for key in MEANS
                 },
-                **_cost(lists, kept[:, i], words[:, i]),
+                **_cost(lists, kept[:, i], tokens[:, i]),
                 **_cuts(lists, kept[:, i]),
                 "against": None if other is None else _compared(lists, other, cut, name, resamples, seed),
             }
@@ -101,8 +101,8 @@ def _means(lists: Lists, cut: CutScores) -> dict[str, float | None]:
     return {name: lists.mean(getattr(cut, name)) for name in ("kept", *MEANS)}
 
 
-def _cost(lists: Lists, kept: Ints, words: npt.NDArray[np.floating]) -> dict[str, Any]:
-    known = ~np.isnan(words)
+def _cost(lists: Lists, kept: Ints, tokens: npt.NDArray[np.floating]) -> dict[str, Any]:
+    known = ~np.isnan(tokens)
     weight = lists.weight[known]
     return {
         "kept": {
@@ -110,8 +110,8 @@ def _cost(lists: Lists, kept: Ints, words: npt.NDArray[np.floating]) -> dict[str
             "median": lists.quantile(kept, 0.5),
             "p95": lists.quantile(kept, 0.95),
         },
-        "words": {
-            "mean": float((weight * words[known]).sum() / weight.sum()) if known.any() else None,
+        "tokens": {
+            "mean": float((weight * tokens[known]).sum() / weight.sum()) if known.any() else None,
             "n": int(known.sum()),
             "asked": len(lists),
         },

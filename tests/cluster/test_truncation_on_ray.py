@@ -32,7 +32,7 @@ def batches(n=90, size=10):
                 "gold": gold.tolist(),
                 "n_gold": int(gold.sum()),
                 "weight": float(gold.any()),
-                "words": [3] * 12,
+                "tokens": [3] * 12,
             }
         )
     table = pa.Table.from_pylist(rows, schema=LISTS)

@@ -127,7 +127,7 @@ def test_judged_on_what_is_not_train():
     lists = [("dev", [9.0, 8.0, 1.0, 0.0]), ("dev", [9.0, 8.0, 7.5, 1.0]), ("train", [9.0, 1.0, 0.5, 0.0])]
     rows = [
         {"dataset": "d", "ranker": "bm25", "split": split, "question_id": str(i), "list_id": str(i), "weight": 1.0}
-        | {"doc_ids": list("abcd"), "scores": scores, "gold": [True, True, False, False], "n_gold": 2, "words": None}
+        | {"doc_ids": list("abcd"), "scores": scores, "gold": [True, True, False, False], "n_gold": 2, "tokens": None}
         for i, (split, scores) in enumerate(lists)
     ]
     gap, one = RULES["largest gap"][0], RULES["z_score"][0]

@@ -180,7 +180,7 @@ def test_a_beir_folder_gives_judgements_by_split(invoke, files):
     assert (cell["splits"], cell["lists"], cell["coverage"]["missing"]) == (["test"], 1, 1)
 
 
-def test_a_parquet_run_and_words_of_a_corpus(invoke, files):
+def test_a_parquet_run_and_tokens_of_a_corpus(invoke, files):
     pq.write_table(
         pa.table({"qid": ["q1", "q1", "q2"], "doc_id": ["a", "z", "c"], "score": [2.0, 1.0, 3.0]}),
         files / "dense.parquet",
@@ -188,14 +188,16 @@ def test_a_parquet_run_and_words_of_a_corpus(invoke, files):
     texts = {"a": "one two", "z": "one", "c": "one two three"}
     lines = [json.dumps({"id": i, "title": "T", "text": text}) for i, text in texts.items()]
     (files / "corpus.jsonl").write_text("\n".join(lines))
-    invoke(
+    shown = invoke(
         *("--run", "dense=dense.parquet", "--run", "bm25=bm25.run", "--qrels", "qrels.txt"),
         *("--methods", "fixed", "--corpus", "corpus.jsonl", "--out", "o"),
     )
     dense, bm25 = json.loads((files / "o" / "metrics.json").read_text())["cells"]
     assert (dense["dataset"], dense["ranker"]) == ("qrels", "dense")
-    assert dense["methods"][0]["words"] == {"mean": 4.5, "n": 2, "asked": 2}
-    assert bm25["methods"][0]["words"] == {"mean": 7.0, "n": 1, "asked": 2}
+    assert dense["methods"][0]["tokens"] == {"mean": 5.0, "n": 2, "asked": 2}
+    assert "tokens" in shown
+    # A title of 1 token; texts of 2, 1 and 4 at four bytes each. Document b has no text, and so its list no tokens.
+    assert bm25["methods"][0]["tokens"] == {"mean": 8.0, "n": 1, "asked": 2}
 
 
 @pytest.fixture

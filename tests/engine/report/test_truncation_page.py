@@ -40,7 +40,7 @@ def figures(names=None, **request):
                 "gold": gold,
                 "n_gold": sum(gold) + 1 if number == 4 else sum(gold),
                 "weight": float(any(gold)),
-                "words": [5] * 10 if number < 12 else None,
+                "tokens": [5] * 10 if number < 12 else None,
             }
         )
     table = pa.Table.from_pylist(rows, schema=LISTS)
@@ -70,7 +70,7 @@ def test_the_page_shows_every_cell_and_loads_nothing(fitted):
     charts = svgs(page)
     assert [chart.get("class") for chart in charts] == [*["overview"] * 2, *["panel"] * 8] * 2
     assert "Fitted parameters" in page
-    assert "Words" in page
+    assert "Tokens" in page
 
 
 def test_the_page_of_a_named_baseline_says_so():
@@ -137,7 +137,7 @@ def test_rows_hold_the_figures(fitted):
     assert row["recall_low"] == method["recall"]["low"]
     assert row["f1_difference"] == method["against"]["f1"]["difference"]["mean"]
     assert row["complete_losses"] == method["against"]["complete"]["lower"]
-    assert row["words_lists"] == method["words"]["n"]
+    assert row["tokens_lists"] == method["tokens"]["n"]
 
 
 def test_sentences():

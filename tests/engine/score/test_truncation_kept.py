@@ -48,7 +48,7 @@ def test_a_row_of_kept_holds_what_scoring_needs():
     found = kept_table(table, plan(make_setting("fixed", {"k": 3}), Setting("oracle_last_gold")))
     assert found.schema == KEPT
     rows = found.drop_columns(["question"]).to_pylist()
-    shared = {"dataset": "d", "ranker": "r", "split": "dev", "words": None}
+    shared = {"dataset": "d", "ranker": "r", "split": "dev", "tokens": None}
     assert rows == [
         shared
         | {"list_id": "l0", "weight": 1.0, "length": 4, "n_gold": 3, "gold_ranks": [1, 3], "largest_gap": 2}
@@ -72,16 +72,16 @@ def test_lists_of_several_cells_and_splits_keep_their_order():
 
 
 def test_depth_cuts_the_lists_first_and_leaves_the_gold_total():
-    table = lists_table(([9, 8, 7, 1], [2, 4], 2), words=[1, 10, 100, 1000])
+    table = lists_table(([9, 8, 7, 1], [2, 4], 2), tokens=[1, 10, 100, 1000])
     (row,) = kept_table(table, plan(make_setting("top_p", {"p": 1.0})), depth=3).to_pylist()
     assert (row["length"], row["kept"], row["gold_ranks"], row["n_gold"]) == (3, [3], [2], 2)
-    assert row["words"] == [111]
+    assert row["tokens"] == [111]
 
 
-def test_words_of_the_kept_documents_are_added_up():
-    table = lists_table(([3, 2, 1], [], 1), ([3], [], 1), words=lambda i: ([5, 0, 7], None)[i])
+def test_tokens_of_the_kept_documents_are_added_up():
+    table = lists_table(([3, 2, 1], [], 1), ([3], [], 1), tokens=lambda i: ([5, 0, 7], None)[i])
     settings = [make_setting("fixed", {"k": k}) for k in (0, 1, 3)]
-    assert kept_table(table, plan(*settings))["words"].to_pylist() == [[0, 5, 12], None]
+    assert kept_table(table, plan(*settings))["tokens"].to_pylist() == [[0, 5, 12], None]
 
 
 @pytest.mark.parametrize("scores", [[1, 2], [1, float("nan")], [float("inf"), 1]])

@@ -11,7 +11,7 @@ from engine.records import Passage, Question, SupportingFact
 from engine.rows import question_to_row
 from engine.score.truncation_blocks import MemoryBlocks, check_file, file_batches, file_coverage
 from engine.score.truncation_lists import LISTS, Coverage, run_lists, trace_lists
-from engine.score.truncation_words import CorpusWords
+from engine.score.truncation_tokens import CorpusTokens
 
 
 def split_items(items):
@@ -114,13 +114,13 @@ def test_questions_without_gold_or_without_a_list_are_counted():
     assert coverage == {None: Coverage(lists=1, no_gold=1, missing=1)}
 
 
-def test_words_are_known_only_where_every_text_is():
-    words = CorpusWords([Passage("a", "A title", "three more words"), Passage("b", "", "one")])
-    assert words(["b", "a", "b"]) == [1, 5, 1]
-    assert words([]) == []
-    assert words(["a", "c"]) is None
-    rows, _ = read({"q": ["a", "b"], "p": ["c"]}, {"q": {"a": 1}, "p": {"c": 1}}, words=words)
-    assert [row["words"] for row in rows] == [[5, 1], None]
+def test_tokens_are_known_only_where_every_text_is():
+    tokens = CorpusTokens([Passage("a", "A title", "three more tokens"), Passage("b", "", "one")])
+    assert tokens(["b", "a", "b"]) == [1, 7, 1]
+    assert tokens([]) == []
+    assert tokens(["a", "c"]) is None
+    rows, _ = read({"q": ["a", "b"], "p": ["c"]}, {"q": {"a": 1}, "p": {"c": 1}}, tokens=tokens)
+    assert [row["tokens"] for row in rows] == [[7, 1], None]
 
 
 def test_a_file_of_lists_is_read_back_and_counted(tmp_path):

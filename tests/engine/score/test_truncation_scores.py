@@ -73,7 +73,7 @@ def test_under_over_and_excess_are_shares_of_the_reachable_lists():
     # Reachable: the first four; cut at 3 < 4, 2 = 2, 5 > 3 (by 2), 4 > 1 (by 3).
     assert (row["under"], row["over"], row["over_excess"]) == (0.25, 0.5, 1.25)
     assert row["kept"] == {"mean": 3.0, "median": 3, "p95": 5}
-    assert row["words"] == {"mean": None, "n": 0, "asked": 5}
+    assert row["tokens"] == {"mean": None, "n": 0, "asked": 5}
 
 
 def test_gold_after_the_largest_gap():
@@ -184,11 +184,11 @@ def test_intervals_resample_questions_so_lists_of_one_question_do_not_count_as_m
             unit=np.repeat(np.arange(60), 4),
             weight=np.full(240, 0.25),
         )
-        kept, words = np.ones((240, 1), dtype=np.int64), np.full((240, 1), np.nan)
-        (row,) = setting_figures(lists, [setting], kept, words, resamples=300, seed=trial)
+        kept, tokens = np.ones((240, 1), dtype=np.int64), np.full((240, 1), np.nan)
+        (row,) = setting_figures(lists, [setting], kept, tokens, resamples=300, seed=trial)
         covered += row["recall"]["low"] <= 0.5 <= row["recall"]["high"]
         alone = Lists(**{**{n: getattr(lists, n) for n in Lists.__slots__}, "unit": np.arange(240)})
-        (row,) = setting_figures(alone, [setting], kept, words, resamples=300, seed=trial)
+        (row,) = setting_figures(alone, [setting], kept, tokens, resamples=300, seed=trial)
         naive += row["recall"]["low"] <= 0.5 <= row["recall"]["high"]
     assert covered / 120 > 0.88
     assert naive / 120 < 0.8

@@ -25,7 +25,7 @@ def lists_table(*rows, **shared):
             "gold": [rank in gold for rank in range(1, len(scores) + 1)],
             "n_gold": n_gold,
             "weight": float(n_gold > 0),
-            "words": None,
+            "tokens": None,
         }
         table.append(row | {name: value(number) if callable(value) else value for name, value in shared.items()})
     return pa.Table.from_pylist(table, schema=LISTS)
