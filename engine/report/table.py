@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.report.labels import METRIC_LABELS
+from engine.report.stopping_markdown import stopping_lines
 from engine.report.wording import NONE, money, percent, percent_bounds, quantity, seconds
 from engine.score.pools import SECONDS
 
@@ -13,8 +14,8 @@ from engine.score.pools import SECONDS
 def markdown(
     names: Sequence[str], figures: Sequence[Mapping[str, Any]], comparisons: Sequence[Mapping[str, Any]]
 ) -> str:
-    """One row per score with mean, interval and coverage per run, then retrievals, tokens and cost, then, for several
-    runs, every difference to the first in a sentence.
+    """One row per score with mean, interval and coverage per run, then retrievals, tokens and cost; for a run with
+    recorded states, a row per stopping policy; for several runs, every difference to the first in a sentence.
 
     names, figures: one entry per run, as from summarise. A score that no run has truth for is left out.
     """
@@ -33,6 +34,9 @@ def markdown(
     rows += _pools(figures)
     rows.append(_row("Errors", *(f"{run['questions']['errors']} / {run['questions']['asked']}" for run in figures)))
     lines = ["Mean [95 % interval] (scored / asked).", "", *rows]
+    for name, run in zip(names, figures, strict=True):
+        if "audit" in run.get("states", {}):
+            lines += ["", f"**Stopping, {_cell(name)}**", "", *stopping_lines(run["states"])]
     for comparison in comparisons:
         lines += ["", f"**{_cell(comparison['run'])} against {_cell(comparison['baseline'])}**", ""]
         changed = comparison["answers_changed"]

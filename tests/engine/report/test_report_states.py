@@ -10,7 +10,7 @@ from recorded_runs import same_questions
 from sklearn.metrics import average_precision_score
 
 from engine.report import build_report
-from engine.report.wording import percent, percent_bounds, quantity
+from engine.report.wording import percent, percent_bounds, quantity, signed, signed_bounds
 from engine.rows import row_to_trace
 from engine.stopping.audit import audit
 from engine.stopping.policies import AnswerRepeats, JudgeThreshold, Oracle
@@ -51,6 +51,32 @@ def test_metrics_hold_what_audit_and_replay_say(report, states):
             assert row[name] == expected[name]
         assert row["spent"]["by_kind"] == expected["spent"]["by_kind"]
     assert found["replay"]["prices"]["retrieval"] == 0.001
+
+
+def test_the_markdown_table_has_a_row_per_policy_and_budget(report):
+    states = report.figures["states"]
+    lines = report.table.read_text().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    table = rows[next(i for i, row in enumerate(rows) if row[0] == "Policy") :]
+    policies, budgets = states["replay"]["policies"], states["audit"]["fixed_budgets"]
+    assert len(table) == 2 + len(policies) + len(budgets)
+    assert {len(row) for row in table} == {8}
+    oracle = policies[-1]
+    assert table[1 + len(policies)] == [
+        "Oracle",
+        f"{percent(oracle['em']['mean'])} {percent_bounds(oracle['em'])}",
+        percent(oracle["f1"]["mean"]),
+        quantity(oracle["searches"]["mean"]),
+        str(oracle["stops"]["stops"]),
+        f"{percent(oracle['stops']['accepted_risk']['mean'])} {percent_bounds(oracle['stops']['accepted_risk'])}",
+        reading_of(oracle["against_native"]["em"]["difference"]),
+        percent(oracle["matched"]["mixture"]["em"]["mean"]),
+    ]
+    assert table[-1][0] == f"Fixed budget {budgets[-1]['k']}"
+
+
+def reading_of(difference):
+    return f"{signed(difference['mean'], 100)} {signed_bounds(difference, 100)}"
 
 
 def test_the_sweep_is_the_threshold_policy_at_every_point(report, states):
