@@ -29,7 +29,7 @@ def with_policy(config: ExperimentConfig) -> ExperimentConfig:
         raise ConfigError(f"policy.file {path} never stops a question; run without policy.file instead")
     settled = config.policy.model_copy(update={"stop_at": policy.threshold, "digest": digest})
     resolved = config.model_copy(update={"policy": settled})
-    policy.require_judge(judge_of(resolved), f"policy.file {path}: this run")
+    policy.require_judge(judge_of(resolved), f"policy.file {path}: this experiment")
     return resolved
 
 

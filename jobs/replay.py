@@ -11,10 +11,12 @@ import click
 import numpy as np
 import pyarrow as pa
 
-from engine.errors import DataError
-from engine.report.stopping_tables import render_replay, render_sweep
+from engine.errors import ConfigError, DataError
+from engine.report.stopping_tables import render_live, render_replay, render_sweep
+from engine.rows import row_to_trace
 from engine.stats import RESAMPLES
 from engine.stopping.decision import MARGIN
+from engine.stopping.live import confirm
 from engine.stopping.policies import POLICIES, JudgeThreshold, Policy, parse_policies
 from engine.stopping.policy_file import PolicyFile, calibrated_on, read_policy
 from engine.stopping.replay import replay as replay_policies
@@ -71,6 +73,7 @@ OUTCOMES = pa.schema(
     help="judge=PROMPT/COMPLETION per million tokens (loop and probe alike), or retrieval=PER_SEARCH; over the run's.",
 )
 @click.option("--currency", help="Of the prices; without it the run's.")
+@click.option("--live", metavar="RUN", help="A run under the policy: did it stop where the replay says?")
 @truth_option
 @exclude_option
 @resamples_option
@@ -98,11 +101,14 @@ def replay(states: str, json_file: str | None, out: str | None, **options: Any) 
       stopgap replay runs/search-r1-1a2b3c4d --policy policy.json --held-out --price retrieval=0.002
       stopgap replay states/search-r1/nq --truth answer_in_context --policies oracle,fixed:1 --out replayed
       stopgap replay runs/search-r1-1a2b3c4d --sweep 20 --json frontier.json
+      stopgap replay runs/states-1a2b3c4d --policy policy.json --live runs/under-policy-5e6f7a8b
     """
     name, figures = replay_run(states, Request(**options), out)
     show(name, render_replay(figures))
     if figures["sweep"]:
         show("every judge threshold", render_sweep(figures["sweep"]))
+    if figures["live"]:
+        show(f"live: {options['live']}", render_live(figures["live"]))
     if json_file:
         write_figures(json_file, figures)
 
@@ -121,6 +127,7 @@ class Request:
     truth: str | None = None
     exclude: str | None = None
     resamples: int = RESAMPLES
+    live: str | None = None
 
 
 def replay_run(location: str, request: Request, out: str | None = None) -> tuple[str, dict[str, Any]]:
@@ -142,6 +149,7 @@ def replay_run(location: str, request: Request, out: str | None = None) -> tuple
     rates = with_prices(recorded.rates, request.prices, request.currency)
     figures = replay_policies(states, chosen, rates, margin=request.margin, resamples=request.resamples)
     figures |= {"sweep": sweep_rows(states, request.points) if request.points else []}
+    figures |= {"live": _confirmed(states, chosen, request.live) if request.live else None}
     if out:
         write_figures(Path(out) / "replay.json", figures)
         write_rows(Path(out) / "outcomes.parquet", [r for p in chosen for r in _outcomes(states, p)], OUTCOMES)
@@ -159,6 +167,23 @@ def _unseen(policy: PolicyFile, states: LabelledStates, path: str, held_out: boo
     if seen.all():
         raise DataError(f"{path} was calibrated on every one of these questions; replay it on others")
     return states.select(~seen, f"{path} was calibrated on it") if seen.any() else states
+
+
+def _confirmed(states: LabelledStates, chosen: Sequence[Policy], location: str) -> dict[str, Any]:
+    """A live run held against the replay of its policy. ConfigError where none or several of those are its own."""
+    from cluster.rundir import RunDir
+
+    run = RunDir(location)
+    run.require()
+    stop_at = run.config().policy.stop_at
+    own = [policy for policy in chosen if isinstance(policy, JudgeThreshold) and policy.threshold == stop_at]
+    if len(own) != 1:
+        told = "under no policy" if stop_at is None else f"with stop_at {stop_at}"
+        raise ConfigError(
+            f"--live {location} was run {told}; replay just that: --policy FILE or judge:{stop_at or 'T'}"
+        )
+    rows = (row for batch in run.batches() for row in batch.to_pylist())
+    return confirm(states, replayed(states, own[0]), map(row_to_trace, rows))
 
 
 def _outcomes(states: LabelledStates, policy: Policy) -> Iterator[dict[str, Any]]:

@@ -10,18 +10,18 @@ from typing import Any
 import click
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from engine.errors import DataError
+from jobs.terminal import show_table
 
-TABLE_WIDTH = 118
 OUT_HELP = "Folder for the figures (JSON) and a row per question (Parquet)."
 
 
 def show(title: str, table: RenderableType) -> None:
     """Prints a titled table."""
     click.echo(f"\n{title}")
-    Console(highlight=False, width=max(Console().width, TABLE_WIDTH)).print(table)
+    show_table(table)
 
 
 def write_figures(path: str | Path, figures: Mapping[str, Any]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 import pyarrow as pa
-from rich.console import Console
 
 from engine.errors import ConfigError
 from engine.report.truncation_table import render_table
@@ -20,10 +19,10 @@ from engine.score.truncation_frontier import OBJECTIVES
 from engine.score.truncation_kept import Plan
 from engine.score.truncation_settings import COST_MATCHED, methods
 from jobs.run import own_stderr
+from jobs.terminal import show_table
 from jobs.truncate_input import ListInput, read_judgements
 from jobs.truncate_output import CutWriter, RunWriter, write_figures
 
-TABLE_WIDTH = 124
 SHOW_EVERY_S = 2.0
 
 
@@ -84,7 +83,7 @@ def truncate(
     request = _request([text for text in arguments if "=" in text], found.fit_splits, options)
     with own_stderr() as stream:
         figures = compare_lists(found, request, out, emit, address, lambda line: print(line, file=stream))
-    Console(highlight=False, width=max(Console().width, TABLE_WIDTH)).print(render_table(figures))
+    show_table(render_table(figures))
     if out:
         click.echo(f"report: {write_figures(Path(out), figures)}")
     else:

@@ -1,11 +1,11 @@
-"""The ingress: HTTP requests to searches in the retriever's pool."""
+"""The retriever's ingress: HTTP requests to searches in its pool."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,11 +60,13 @@ class RetrievalIngress:
         index is what /health tells. Returns why requests are refused, None where they are not.
         """
         if self._search is None:
-            clients = {pool: self._client(pool, names) for pool, names in replicas.items()}
-            self._search = compose(self._retriever, clients)
+            self._connect({pool: self._client(pool, names) for pool, names in replicas.items()})
             self._index = index
             self._unavailable = None
         return self._unavailable
+
+    def _connect(self, clients: Mapping[str, Endpoint]) -> None:
+        self._search = compose(self._retriever, clients)
 
     def _client(self, pool: str, names: list[str]) -> ExchangeClient:
         return ExchangeClient(pool, [named_call(name) for name in names], self._limits.timeout_s, self._call_retries)
@@ -92,25 +94,37 @@ class RetrievalIngress:
                 lists = await self._answer(asked, search)
         return Response(reply(lists, asked.return_scores), media_type="application/json")
 
+    def _gone(self, error: BackendDead) -> HTTPException:
+        """Refuses every request from now on, this one first: nothing will answer any more."""
+        self._unavailable = str(error)
+        return busy(str(error))
+
     def _admit(self, request: Request) -> Endpoint:
-        """The retriever, for a request that may use it now."""
+        """The retriever, for a request that may be made now."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         if self._token and not (scheme.lower() == "bearer" and hmac.compare_digest(token_digest(given), self._token)):
             raise HTTPException(401, "a valid bearer token is needed", {"WWW-Authenticate": "Bearer"})
         if self._search is None or self._unavailable:
-            raise _busy(str(self._unavailable))
+            raise busy(str(self._unavailable))
         return self._search
+
+    def _take(self, count: int) -> None:
+        """Counts so many as waiting; refuses them where the queue is full."""
+        if self._waiting + count > self._limits.waiting:
+            raise busy(f"the queue is full: {self._waiting} wait, {self._limits.waiting} may")
+        self._waiting += count
+
+    def _leave(self, count: int) -> None:
+        self._waiting -= count
 
     @contextmanager
     def _places(self, count: int) -> Iterator[None]:
-        """Counts queries as waiting; refuses them where the queue is full."""
-        if self._waiting + count > self._limits.waiting:
-            raise _busy(f"the queue is full: {self._waiting} queries wait, {self._limits.waiting} may")
-        self._waiting += count
+        """So many are waiting while the block runs."""
+        self._take(count)
         try:
             yield
         finally:
-            self._waiting -= count
+            self._leave(count)
 
     async def _body(self, request: Request) -> bytes:
         """The whole body, of which never much more than the limit is read."""
@@ -139,8 +153,7 @@ class RetrievalIngress:
         except CallTimeout as error:
             raise HTTPException(504, str(error)) from error
         except BackendDead as error:
-            self._unavailable = str(error)
-            raise _busy(str(error)) from error
+            raise self._gone(error) from error
         except BackendError as error:
             raise HTTPException(502, f"the retriever failed: {error}") from error
         finally:
@@ -148,5 +161,6 @@ class RetrievalIngress:
                 task.cancel()
 
 
-def _busy(reason: str) -> HTTPException:
+def busy(reason: str) -> HTTPException:
+    """503: later, perhaps."""
     return HTTPException(503, reason, {"Retry-After": str(RETRY_AFTER_S)})

@@ -1,11 +1,11 @@
-"""What a client of the retrieval server may ask, and the shape of the reply (METHODS E, "HTTP")."""
+"""What a client may ask of the server, and Search-R1's retrieval protocol (METHODS E, "HTTP")."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
@@ -19,8 +19,9 @@ DEFAULT_TOPK = 3
 class Limits:
     """What one request may ask, and how much may be under way.
 
-    hits bounds queries times topk. waiting counts the queries of all requests that are not answered yet. timeout_s
-    is the time for a body to come and, again, for its queries to be answered.
+    hits bounds queries times topk. query_chars bounds a query and a question. waiting counts the queries and
+    questions of all requests that are not answered yet. timeout_s is the time for a body to come and, again, for what
+    it asks to be answered.
     """
 
     topk: int = 1000
@@ -32,7 +33,11 @@ class Limits:
     timeout_s: float = 60.0
 
 
-DEFAULT_LIMITS = Limits()
+RETRIEVER_LIMITS = Limits()
+ANSWER_LIMITS = Limits(waiting=1024, timeout_s=300.0)
+
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 class RetrieveRequest(BaseModel):
@@ -43,14 +48,19 @@ class RetrieveRequest(BaseModel):
     return_scores: bool = False
 
 
-def parse_request(body: bytes, limits: Limits) -> RetrieveRequest:
-    """The request in a body. Raises ValueError, in one line, for what is malformed or over a limit."""
+def validated(model: type[Body], body: bytes) -> Body:
+    """A body as the model it should be. Raises ValueError, in one line, for what is malformed."""
     try:
-        asked = RetrieveRequest.model_validate_json(body)
+        return model.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ValueError(f"{where or 'body'}: {first['msg']}") from error
+
+
+def parse_request(body: bytes, limits: Limits) -> RetrieveRequest:
+    """The request in a body. Raises ValueError, in one line, for what is malformed or over a limit."""
+    asked = validated(RetrieveRequest, body)
     if not 1 <= asked.topk <= limits.topk:
         raise ValueError(f"topk: must be from 1 to {limits.topk}, found {asked.topk}")
     if len(asked.queries) > limits.queries:

@@ -1,4 +1,4 @@
-"""The retrieval server, from its first answer over loading and serving to a clean end."""
+"""The server, from its first answer over loading and serving to a clean end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
@@ -22,15 +22,20 @@ from ray.serve.handle import DeploymentHandle
 from cluster.monitor import MONITOR_ACTOR
 from cluster.pool import running_pools
 from cluster.preflight import check_resources
+from cluster.serve.answers import AnswerIngress
 from cluster.serve.ingress import RetrievalIngress, token_digest
-from cluster.serve.protocol import DEFAULT_LIMITS, Limits
+from cluster.serve.protocol import Limits
 from cluster.session import node_resources, ray_session
-from engine.config import ExperimentConfig
+from engine.config import ExperimentConfig, PoolConfig
 from engine.errors import PreflightError, RunError
 from engine.retrieve.compose import retriever_pools
 from engine.retrieve.index import Index
+from engine.services import pools_of
 
-APPLICATION = "stopgap-retriever"
+APPLICATION = "stopgap"
+PATH = {False: "/retrieve", True: "/v1/chat/completions"}
+"""Where to ask: the retriever alone, or for answers."""
+
 BEAT_S = 5.0
 _SERVE_CONTROLLER = {"name": "SERVE_CONTROLLER_ACTOR", "namespace": "serve"}
 _SILENT = (RayError, RayServeException, TimeoutError)
@@ -39,48 +44,58 @@ _SILENT = (RayError, RayServeException, TimeoutError)
 _QUIET = {"log_level": "ERROR", "enable_access_log": False}
 
 
-def serve_retriever(
+def serve_experiment(
     config: ExperimentConfig,
     load: Callable[[], Index],
     host: str,
     port: int,
+    limits: Limits,
     *,
+    answers: bool,
     token: str | None = None,
     insecure: bool = False,
     address: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Serves the retriever of an experiment over HTTP until SIGTERM or SIGINT, then ends in order.
+    """Serves an experiment over HTTP until SIGTERM or SIGINT, then ends in order; without answers its retriever alone.
 
-    The HTTP server is up first; load() then gives the index, building it where it must, the replicas open it, and
-    only then requests are taken. At the end those under way are answered, and the actors are killed. say is told in
-    one line each: that the server answers, that it is ready, that it stops.
+    The HTTP server is up first; load() then gives the index, building it where it must, the replicas open it and
+    their models, and only then requests are taken. At the end those under way are answered, and the actors are
+    killed. say is told in one line each: that the server answers, that it is ready, that it stops.
 
     Raises PreflightError for a host other than loopback without a token (unless insecure), a port that is taken, or
-    a cluster that is too small or already runs Serve; RunError where the retriever cannot start; and what load()
-    raises.
+    a cluster that is too small or already runs Serve; RunError where a pool cannot start; and what load() raises.
     """
     check_exposure(host, token, insecure)
     check_port(host, port)
-    pools = retriever_pools(config.retriever)
+    pools: Mapping[str, PoolConfig] = pools_of(config) if answers else retriever_pools(config.retriever)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     with _ending_on_signals(), ray_session(address):
         signal.signal(signal.SIGTERM, _end)  # Ray sets its own
         check_resources(config, pools, node_resources())
-        with _http(host, port, config, token, limits) as ingress:
+        with _http(host, port, _application(config, limits, token, answers)) as handle:
             say(f"{url} answers; the index is loading")
-            index = load()
+            about = _about(config, load(), answers)
             with _monitor() as monitor, running_pools(pools, monitor, config.cluster.init_timeout_s) as replicas:
-                about = {"kind": config.retriever.kind, "passages": index.n_docs, "digest": index.digest}
                 try:
-                    ingress.open.remote(replicas, about).result()
-                    say(f"ready: {', '.join(f'{name} {value}' for name, value in about.items())}; POST {url}/retrieve")
-                    _watch(ingress, replicas, about)
+                    handle.open.remote(replicas, about).result()
+                    told = ", ".join(f"{name} {value}" for name, value in about.items())
+                    say(f"ready: {told}; POST {url}{PATH[answers]}")
+                    _watch(handle, replicas, about)
                 finally:
                     say("stopping once the requests under way are answered")
                     with suppress(*_SILENT):
-                        ingress.drain.remote().result(timeout_s=limits.timeout_s)
+                        handle.drain.remote().result(timeout_s=limits.timeout_s)
+
+
+def _about(config: ExperimentConfig, index: Index, answers: bool) -> dict[str, Any]:
+    """What /health tells: the retriever and its index, and with answers the experiment and where it stops."""
+    about: dict[str, Any] = {"kind": config.retriever.kind, "passages": index.n_docs, "digest": index.digest}
+    if answers:
+        about |= {"experiment": config.name, "loop": config.loop.kind}
+        if config.policy.decides:
+            about |= {"stop_at": config.policy.stop_at, "policy": config.policy.digest}
+    return about
 
 
 def _watch(ingress: DeploymentHandle, replicas: dict[str, list[str]], about: dict[str, Any]) -> NoReturn:
@@ -127,26 +142,29 @@ def _monitor() -> Iterator[str]:
     ray.kill(actor)
 
 
+def _application(config: ExperimentConfig, limits: Limits, token: str | None, answers: bool) -> serve.Application:
+    digest = token_digest(token) if token else None
+    deployment = serve.deployment(serve.ingress()(AnswerIngress if answers else RetrievalIngress)).options(
+        max_ongoing_requests=2 * limits.waiting,  # the ingress keeps its own queue, and refuses in its own words
+        ray_actor_options={"num_cpus": config.cluster.runner_cpus},  # the room that the pre-flight kept for runners
+        graceful_shutdown_wait_loop_s=0.1,
+        logging_config=_QUIET,
+    )
+    if answers:
+        return deployment.bind(config, limits, digest)
+    return deployment.bind(config.retriever, config.cluster.call_retries, limits, digest)
+
+
 @contextmanager
-def _http(
-    host: str, port: int, config: ExperimentConfig, token: str | None, limits: Limits
-) -> Iterator[DeploymentHandle]:
+def _http(host: str, port: int, application: serve.Application) -> Iterator[DeploymentHandle]:
     """Ray Serve with an ingress that says it is loading; shut down on the way out."""
     if _serve_runs():
         raise PreflightError(
             "Ray Serve already runs on this cluster, for something else: end it (`serve shutdown`) or use another"
         )
     logging.getLogger("ray.serve").setLevel(logging.ERROR)
-    deployment = serve.deployment(serve.ingress()(RetrievalIngress)).options(
-        max_ongoing_requests=2 * limits.waiting,  # the ingress keeps its own queue, and refuses in its own words
-        ray_actor_options={"num_cpus": config.cluster.runner_cpus},  # the room that the pre-flight kept for runners
-        graceful_shutdown_wait_loop_s=0.1,
-        logging_config=_QUIET,
-    )
-    digest = token_digest(token) if token else None
-    ingress = deployment.bind(config.retriever, config.cluster.call_retries, limits, digest)
     try:
-        yield _deployed(ingress, host, port)
+        yield _deployed(application, host, port)
     finally:
         serve.shutdown()
 

@@ -73,6 +73,22 @@ def render_sweep(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
     return table
 
 
+def render_live(figures: Mapping[str, Any]) -> RenderableType:
+    """What confirm found, with the questions that ended otherwise than predicted."""
+    questions = figures["questions"]
+    told = f"{figures['stops_agree']} of {questions} questions stopped where predicted, {figures['scores_agree']} of "
+    told += f"{questions} with the same scores too"
+    if figures["missing"]:
+        told += f"; {figures['missing']} were not asked or failed"
+    if not figures["differ"]:
+        return Text(told)
+    table = _grid("question", "searches: predicted", "live", "EM: predicted", "live", "F1: predicted", "live")
+    for row in figures["differ"]:
+        pairs = ((row["predicted"][name], row["live"][name]) for name in ("searches", "em", "f1"))
+        table.add_row(row["question_id"], *(quantity(value) for pair in pairs for value in pair))
+    return Group(Text(told), table)
+
+
 def _about(figures: Mapping[str, Any]) -> Iterator[RenderableType]:
     truth = figures["truth"]
     yield Text(f"truth {truth['name']}: {truth['meaning']}", "dim" if truth["name"] == "probe" else "yellow")
@@ -118,7 +134,7 @@ def _quality(figures: Mapping[str, Any]) -> Table:
             difference = against["em"]["difference"]
             words = f"{signed(difference['mean'], 100)} {signed_bounds(difference, 100)}".strip()
             moved = (words, str(against["em"]["lower"]), str(against["em"]["higher"]))
-        table.add_row(row["policy"], *_scores(row), quantity(row["searches"]["mean"]), *moved)
+        table.add_row(_name(row["policy"]), *_scores(row), quantity(row["searches"]["mean"]), *moved)
         for label, fixed in _matched(row):
             table.add_row(Text(f"  {label}", "dim"), *_scores(fixed), quantity(fixed["searches"]), "", "", "")
     return table
@@ -143,7 +159,7 @@ def _risk(figures: Mapping[str, Any]) -> Table:
         rates = (stops["accepted_risk"], stops["opportunity_recall"])
         shown = [part for rate in rates for part in (percent(rate["mean"]), percent_bounds(rate))]
         counts = (str(stops[name]) for name in ("stops", "safe", "unsafe"))
-        table.add_row(row["policy"], *counts, *shown, quantity(stops["mean_delay"]))
+        table.add_row(_name(row["policy"]), *counts, *shown, quantity(stops["mean_delay"]))
     return table
 
 
@@ -154,7 +170,7 @@ def _spending(figures: Mapping[str, Any]) -> Table:
     for row in figures["policies"]:
         spent = row["spent"]
         table.add_row(
-            row["policy"],
+            _name(row["policy"]),
             *(quantity(spent["by_kind"][kind]["calls"]) for kind in kinds),
             quantity(spent["tokens_per_question"]),
             money(spent["money_per_question"], currency),
@@ -172,7 +188,7 @@ def _verdicts(row: Mapping[str, Any], figures: Mapping[str, Any]) -> Iterator[Re
         )
     if row["judge_pays"]:
         words += _pays(row["judge_pays"], figures["prices"]["currency"])
-    yield Text(f"\n{row['policy']}", "bold")
+    yield Text(f"\n{_name(row['policy'])}", "bold")
     yield from (Padding(Text(text), (0, 0, 0, 2)) for text in words)
 
 
@@ -189,6 +205,12 @@ def _pays(pays: Mapping[str, Any], currency: str) -> Iterator[str]:
         low, high = net["low"], net["high"]
         verdict = "not shown either way" if low is None or low <= 0 <= high else "pays" if low > 0 else "does not pay"
         yield f"Net saving per question {signed(net['mean'])} {signed_bounds(net)} {currency}: {verdict}."
+
+
+def _name(policy: str) -> str:
+    """A policy's name with its threshold to six digits; the figures have them all."""
+    kind, _, value = policy.partition(":")
+    return f"{kind}:{float(value):.6g}" if kind == "judge" else policy
 
 
 def _scores(row: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -78,19 +78,21 @@ class Running:
 
 
 @contextmanager
-def started(folder, retriever, *options, **environment):
-    """A server of a retriever's configuration, given as the mapping of its YAML."""
+def started(folder, retriever, *options, model=None, **environment):
+    """A server of a retriever's configuration, given as the mapping of its YAML; of a whole experiment with a model."""
     config = {
         "name": "served",
         "questions": {"path": str(folder / "none.jsonl")},
         "retriever": retriever,
-        "models": {"main": {"kind": "scripted"}},
+        "models": {"main": model or {"kind": "scripted"}},
         "truncate": {"kind": "gapr"},
     }
+    if model is None:
+        options = ("--retriever", *options)
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     port = free_port()
-    command = [sys.executable, "-m", "jobs", "serve", str(path), "--retriever", "--port", str(port), *options]
+    command = [sys.executable, "-m", "jobs", "serve", str(path), "--port", str(port), *options]
     process = subprocess.Popen(
         command,
         cwd=ROOT,

@@ -78,7 +78,7 @@ def test_a_file_that_changed_after_the_configuration_was_resolved(path):
     ],
 )
 def test_another_judge_is_refused(path, changes, message):
-    with pytest.raises(ConfigError, match=rf"policy\.json: this run cannot use this policy: {message}"):
+    with pytest.raises(ConfigError, match=rf"policy\.json: this experiment cannot use this policy: {message}"):
         with_policy(config(policy={"file": path()}, **changes))
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from cluster.serve.ingress import RetrievalIngress, token_digest
-from cluster.serve.protocol import DEFAULT_LIMITS, Limits, RetrieveRequest
+from cluster.serve.protocol import RETRIEVER_LIMITS, Limits, RetrieveRequest
 from engine.config import HybridConfig, SyntheticConfig
 from engine.errors import BackendDead, BackendError, CallTimeout
 from engine.records import Hit, Passage
@@ -21,7 +21,7 @@ REPLICAS = {"retriever": ["one", "two"]}
 class Ingress(RetrievalIngress):
     """An ingress whose pool is a scripted function."""
 
-    def __init__(self, search, limits=DEFAULT_LIMITS, token=None, retriever=SYNTHETIC):
+    def __init__(self, search, limits=RETRIEVER_LIMITS, token=None, retriever=SYNTHETIC):
         super().__init__(retriever, 0, limits, token_digest(token) if token else None)
         self._script = search
         self.opened = []
@@ -195,7 +195,7 @@ async def test_a_full_queue_refuses_and_empties_again():
         assert (await first).status_code == 200
         assert (await client.post("/retrieve", json={"queries": ["d"]})).status_code == 200
         too_many = await client.post("/retrieve", json={"queries": ["e"] * 4})
-    assert detail(refused) == (503, "the queue is full: 4 queries wait, 4 may")
+    assert detail(refused) == (503, "the queue is full: 4 wait, 4 may")
     assert int(refused.headers["Retry-After"]) > 0
     assert too_many.status_code == 503
 

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from cluster.serve.protocol import DEFAULT_LIMITS, Limits, parse_request, reply
+from cluster.serve.protocol import RETRIEVER_LIMITS, Limits, parse_request, reply
 from engine.records import Hit, Passage
 
 SMALL = Limits(topk=10, queries=3, query_chars=5, hits=20)
 
 
-def parsed(value, limits=DEFAULT_LIMITS):
+def parsed(value, limits=RETRIEVER_LIMITS):
     return parse_request(json.dumps(value).encode(), limits)
 
 

@@ -1,6 +1,7 @@
 """`stopgap calibrate` and `stopgap replay`: a threshold is chosen on some questions and held against others."""
 
 import json
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
@@ -169,6 +170,40 @@ def test_a_replay_is_shown_and_written(tmp_path, run):
         "searches": 1,
     }
     assert (rows[1]["stop"], rows[1]["safe"], rows[1]["searches"]) == (None, None, 2)
+
+
+def test_a_live_run_is_held_against_the_replay_question_by_question(tmp_path, run):
+    stop = {"policy": {"stop_at": 1.5}, "observe": {"full_budget": False}}
+    # At 1.5 every third question stops after one search, right; the others make both searches.
+    ended = [ended_at(trace, 1 if i % 3 == 0 else 2) for i, trace in enumerate(traces())]
+    live = write_run(tmp_path / "live", ended, config=experiment("live", **stop))
+    done = CliRunner().invoke(replay, [run, "--policies", "judge:1.5", "--resamples", "50", "--live", live])
+    assert "60 of 60 questions stopped where predicted, 60 of 60 with the same scores too" in done.output
+    ended[3] = ended_at(traces()[3], 2)
+    other = write_run(tmp_path / "other", ended[:59], config=experiment("other", **stop))
+    _, figures = replay_run(run, Request(policies="judge:1.5,oracle", resamples=50, live=other))
+    assert figures["live"]["differ"] == [
+        {
+            "question_id": "q3",
+            "predicted": {"searches": 1, "em": 1.0, "f1": 1.0},
+            "live": {"searches": 2, "em": 1.0, "f1": 1.0},
+        }
+    ]
+    assert {name: figures["live"][name] for name in ("questions", "missing", "stops_agree", "scores_agree")} == {
+        "questions": 59,
+        "missing": 1,
+        "stops_agree": 58,
+        "scores_agree": 58,
+    }
+    with pytest.raises(ConfigError, match=r"live was run with stop_at 1\.5; replay just that"):
+        replay_run(run, Request(policies="judge:2.5", live=live))
+    with pytest.raises(ConfigError, match=r"full was run under no policy"):
+        replay_run(run, Request(policies="judge:2.5", live=run))
+
+
+def ended_at(trace, searches):
+    """The trace as a run under a policy leaves it, with so many searches made."""
+    return replace(trace, turns=tuple(replace(turn, probe_answer=None) for turn in trace.turns[:searches]))
 
 
 @pytest.mark.parametrize("text", ["judge=1", "retrieval=1/2", "judges=1/2", "loop=a/b", "loop=-1/2", "retrieval=nan"])

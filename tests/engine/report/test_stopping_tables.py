@@ -73,7 +73,7 @@ def test_a_replay_has_every_policy_and_the_fixed_budgets_of_its_cost(figures):
     names = [line[:20].strip() for line in lines[head + 2 : lines.index("", head)]]
     assert names == [
         "native",
-        *("judge:1.0", "fixed:1", "fixed:2", "both, same cost"),
+        *("judge:1", "fixed:1", "fixed:2", "both, same cost"),
         "fixed:2",
         *("repeat", "fixed:2", "fixed:3", "both, same cost"),
         *("oracle", "fixed:1", "fixed:2", "both, same cost"),
