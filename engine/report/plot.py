@@ -11,6 +11,9 @@ from markupsafe import Markup, escape
 XY = tuple[float, float]
 Words = Callable[[float], str]
 
+_HALF_LETTER = 3.2
+"""Half the width of a label's letters, in pixels, about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Axes:
@@ -75,8 +78,10 @@ def dot(axes: Axes, point: XY, css: str, radius: float, words: str = "") -> str:
 
 
 def label(axes: Axes, point: XY, text: str, rise: float = 8.0) -> str:
-    """Words above a point."""
+    """Words above a point, moved sideways where they would leave the plot."""
     x, y = axes.at(point)
+    half = len(text) * _HALF_LETTER
+    x = min(max(x, half), axes.width - half)
     return f'<text class="label" x="{x:.1f}" y="{y - rise:.1f}" text-anchor="middle">{escape(text)}</text>'
 
 

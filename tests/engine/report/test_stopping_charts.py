@@ -1,8 +1,9 @@
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
-from engine.report.plot import Axes, ticks
+from engine.report.plot import Axes, label, ticks
 from engine.report.stopping_charts import frontier_chart, reliability_chart, risk_chart, thinned
 
 
@@ -111,3 +112,11 @@ def test_reliability_dots_have_the_area_of_their_states():
 def test_thinned_rows_keep_both_ends():
     assert thinned(range(5), 5) == [0, 1, 2, 3, 4]
     assert thinned(range(101), 5) == [0, 25, 50, 75, 100]
+
+
+def test_a_label_at_the_edge_stays_within_the_plot():
+    axes = Axes((0.0, 1.0), (0.0, 1.0))
+    middles = [float(re.search(r' x="([\d.]+)"', label(axes, (x, 0.5), "native"))[1]) for x in (0.0, 0.5, 1.0)]
+    assert middles[1] == pytest.approx(axes.at((0.5, 0.5))[0], abs=0.1)
+    assert middles[2] + 6 * 3.2 <= axes.width
+    assert middles[0] >= 6 * 3.2
