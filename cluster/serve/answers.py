@@ -44,6 +44,7 @@ class AnswerIngress(RetrievalIngress):
 
     def __init__(self, config: ExperimentConfig, limits: Limits, token: str | None) -> None:
         super().__init__(config.retriever, config.cluster.call_retries, limits, token)
+        self._unavailable = "index and models are loading"
         self._config = config
         self._pools = pools_of(config)
         self._services: Services | None = None

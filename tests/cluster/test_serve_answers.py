@@ -226,7 +226,7 @@ async def test_a_token_is_needed_everywhere_and_nothing_is_told_while_loading():
         told = await client.post(CHAT, json=body(), headers={"Authorization": "Bearer s3cret"})
         assert told.status_code == 200
     async with serving(opened=False) as (_, client):
-        assert refused(await client.post(CHAT, json=body())) == (503, "the index is loading")
+        assert refused(await client.post(CHAT, json=body())) == (503, "index and models are loading")
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -26,7 +26,7 @@ def client(server):
 
 
 def test_an_openai_client_asks_and_reads_the_rounds(server, client):
-    assert server.early[-1][1:] == (503, '{"detail":"the index is loading"}')
+    assert server.early[-1][1:] == (503, '{"detail":"index and models are loading"}')
     assert [model.id for model in client.models.list()] == ["served"]
     reply = client.chat.completions.create(model="served", messages=ASKED)
     assert reply.choices[0].finish_reason == "stop"
