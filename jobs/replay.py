@@ -15,7 +15,6 @@ from engine.errors import ConfigError, DataError
 from engine.report.stopping_tables import render_live, render_replay, render_sweep
 from engine.rows import row_to_trace
 from engine.stats import RESAMPLES
-from engine.stopping.decision import MARGIN
 from engine.stopping.live import confirm
 from engine.stopping.policies import POLICIES, JudgeThreshold, Policy, parse_policies
 from engine.stopping.policy_file import PolicyFile, calibrated_on, read_policy
@@ -61,9 +60,7 @@ OUTCOMES = pa.schema(
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1),
-    default=MARGIN,
-    show_default=True,
-    help="Loss of EM that is still not worse.",
+    help="Loss of EM that is still not worse; without it the run's observe.margin, or 0.02.",
 )
 @click.option(
     "--price",
@@ -121,7 +118,7 @@ class Request:
     policies: str | None = None
     held_out: bool = False
     points: int | None = None
-    margin: float = MARGIN
+    margin: float | None = None
     prices: Sequence[str] = ()
     currency: str | None = None
     truth: str | None = None
@@ -147,7 +144,8 @@ def replay_run(location: str, request: Request, out: str | None = None) -> tuple
         chosen.append(JudgeThreshold(policy.stop_at))
     chosen += parse_policies(request.policies or ("" if chosen else DEFAULT_POLICIES))
     rates = with_prices(recorded.rates, request.prices, request.currency)
-    figures = replay_policies(states, chosen, rates, margin=request.margin, resamples=request.resamples)
+    margin = recorded.margin if request.margin is None else request.margin
+    figures = replay_policies(states, chosen, rates, margin=margin, resamples=request.resamples)
     figures |= {"sweep": sweep_rows(states, request.points) if request.points else []}
     figures |= {"live": _confirmed(states, chosen, request.live) if request.live else None}
     if out:

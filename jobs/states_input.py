@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from engine.config import Price
+from engine.config.observe import MARGIN
 from engine.errors import ConfigError, DataError
 from engine.stats import RESAMPLES
 from engine.stopping.policy_file import Judge
@@ -24,11 +25,15 @@ STATES_FILE = "states.parquet"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """States by the name of their run. judge: gives what made the scores, None where it is not known."""
+    """States by the name of their run. judge: gives what made the scores, None where it is not known.
+
+    margin: the loss of EM that the run's configuration calls not worse.
+    """
 
     name: str
     table: StateTable
     rates: Rates = field(default_factory=Rates)
+    margin: float = MARGIN
     judge: Callable[[], Judge] | None = None
 
 
@@ -71,7 +76,7 @@ def _of_run(run: Any) -> Recorded:
     if not rows.num_rows:
         raise DataError(f"{run.location} has no finished question yet; let the run go on")
     table, rates = run_table(rows, config, run.location), run_rates(config, roles, run.timings())
-    return Recorded(run.name, table, rates, lambda: judge_of(config, run.manifest()))
+    return Recorded(run.name, table, rates, config.observe.margin, lambda: judge_of(config, run.manifest()))
 
 
 def with_prices(rates: Rates, given: Sequence[str], currency: str | None) -> Rates:

@@ -128,6 +128,7 @@ class ExperimentConfig(Node):
         for key in ("name", "runs_dir", "cost"):
             tree.pop(key)
         tree["policy"].pop("file")  # its digest is kept
+        tree["observe"].pop("margin")
         shard_size = tree.pop("cluster")["shard_size"]
         parts = tree["retriever"].get("parts", {})
         pools = [tree["retriever"], *parts.values(), *tree["models"].values(), *tree["encoders"].values()]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from engine.config.node import Node
+from engine.config.node import Fraction, Node
+
+MARGIN = 0.02
+"""The loss of exact match that is still called "not worse"."""
 
 
 class ObserveConfig(Node):
@@ -13,6 +16,7 @@ class ObserveConfig(Node):
     full_budget: bool = Field(False, description="record every state; S2G goes on whatever its judge says")
     judge: bool = Field(True, description="in a full-budget run, ask the judge at every state that may still search")
     probe: bool = Field(True, description="in a full-budget run, ask for the answer at every state")
+    margin: Fraction = Field(MARGIN, description="loss of EM up to which a replayed policy is not worse than native")
 
 
 class PolicyConfig(Node):

@@ -22,4 +22,5 @@ def state_figures(run: RunData, *, resamples: int = RESAMPLES, seed: int = 0) ->
     except DataError as error:
         return {"states": {"unusable": str(error)}}
     rates = run_rates(run.config, roles, run.timings)
-    return {"states": summarise_states(states, rates, rows, resamples=resamples, seed=seed)}
+    margin = run.config.observe.margin
+    return {"states": summarise_states(states, rates, rows, margin=margin, resamples=resamples, seed=seed)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from engine.config.observe import MARGIN
 from engine.stats import RESAMPLES, Interval, Paired, Values, paired_ci
 
-MARGIN = 0.02
 SEED = 20260728
 _QUALITY_SEED, _COST_SEED = 200, 300
 

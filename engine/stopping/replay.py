@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from engine.config.observe import MARGIN
 from engine.stats import RESAMPLES, mean_ci, paired_ci, proportion_ci
 from engine.stopping.audit import about
 from engine.stopping.crossing import NEVER, Floats, Ints
-from engine.stopping.decision import MARGIN, SEED, decide
+from engine.stopping.decision import SEED, decide
 from engine.stopping.fixed_budget import budget_rows, matched_budgets
 from engine.stopping.outcome import StopCounts, count_stops, ended_with
 from engine.stopping.policies import FixedBudget, Native, Policy, Probing

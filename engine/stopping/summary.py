@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from engine.config.observe import MARGIN
 from engine.score.ranking import masked, ranking_summary
 from engine.stats import RESAMPLES, share_ci
 from engine.stopping.audit import audit
@@ -29,7 +30,13 @@ UNJUDGED = "not judged"
 
 
 def summarise_states(
-    states: LabelledStates, rates: Rates, rows: pa.Table, *, resamples: int = RESAMPLES, seed: int = 0
+    states: LabelledStates,
+    rates: Rates,
+    rows: pa.Table,
+    *,
+    margin: float = MARGIN,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """The figures as plain dicts, ready for JSON.
 
@@ -41,7 +48,7 @@ def summarise_states(
     table = states.table
     probed = bool((table.answer != NO_ANSWER).any())
     policies: list[Policy] = [AnswerRepeats(), Oracle()] if probed else [Oracle()]
-    replayed = replay(states, policies, rates, resamples=resamples)
+    replayed = replay(states, policies, rates, margin=margin, resamples=resamples)
     return {
         "audit": audit(states, resamples=resamples, seed=seed),
         "replay": {name: replayed[name] for name in _REPLAYED},

@@ -57,6 +57,7 @@ def test_what_decides_the_results_makes_another_key(other):
     [
         {"name": "other"},
         {"runs_dir": "elsewhere"},
+        {"observe": {"margin": 0.1}},
         {"cluster": {"runners": 4, "questions_in_flight": 7, "watchdog_s": 5}},
         {"cost": {"per_retrieval": 0.5}},
         {"retriever": {"kind": "synthetic", "replicas": 3, "num_cpus": 1, "timeout_s": 5}},

@@ -37,6 +37,7 @@ NOT_IN_THE_KEY = (
     "runs_dir",
     "cost.",
     "policy.file",
+    "observe.margin",
     "cluster.runners",
     "cluster.runner_cpus",
     "cluster.questions_in_flight",

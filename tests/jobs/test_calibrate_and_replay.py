@@ -172,6 +172,15 @@ def test_a_replay_is_shown_and_written(tmp_path, run):
     assert (rows[1]["stop"], rows[1]["safe"], rows[1]["searches"]) == (None, None, 2)
 
 
+def test_the_margin_is_the_runs_unless_another_is_asked_for(tmp_path, run):
+    strict = write_run(tmp_path / "strict", config=experiment("strict", observe={"full_budget": True, "margin": 0.0}))
+    told = [
+        replay_run(at, Request(resamples=50, margin=asked))[1]["margin"]
+        for at, asked in ((run, None), (strict, None), (strict, 0.1))
+    ]
+    assert told == [0.02, 0.0, 0.1]
+
+
 def test_a_live_run_is_held_against_the_replay_question_by_question(tmp_path, run):
     stop = {"policy": {"stop_at": 1.5}, "observe": {"full_budget": False}}
     # At 1.5 every third question stops after one search, right; the others make both searches.
