@@ -1,13 +1,10 @@
 """A scripted chat server on loopback, and requests sent to it through OpenAIGenerator."""
 
 import asyncio
-import json
-import threading
-import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import openai  # noqa: F401  (its import takes seconds, which must not count as waiting in a test)
+import stub_server
 
 from engine.config import OpenAIConfig
 from engine.generate import GenerationRequest
@@ -42,46 +39,15 @@ def error(status, message, headers=(), **fields):
     return status, dict(headers), {"error": {"message": message, **fields}}
 
 
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def handle_error(self, request, client_address):
-        """A client that gave up closes its connection while its answer is being written."""
-
-
 @contextmanager
 def serving(script):
     """A chat server that answers request number n (from 0) with script(n, body) -> (status, headers, body)."""
-    seen, lock = [], threading.Lock()
+    with stub_server.serving(script, _kept) as (url, seen):
+        yield f"{url}/v1", seen
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
 
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            with lock:
-                number = len(seen)
-                seen.append({"at": time.monotonic(), "key": self.headers["Authorization"], **body})
-            status, headers, answer = script(number, body)
-            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            self.send_response(status)
-            for name, value in {"Content-Type": "application/json", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *args):
-            pass
-
-    server = Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", seen
-    finally:
-        server.shutdown()
-        server.server_close()
+def _kept(at, request, body):
+    return {"at": at, "key": request.headers["Authorization"], **body}
 
 
 def config(url, **fields):

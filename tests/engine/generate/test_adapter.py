@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_model import Reference, build_model
+from tiny_model import Reference, build_model, make_adapter
 
 from engine.config import TransformersConfig
 from engine.errors import BackendError, ConfigError
@@ -23,22 +23,6 @@ ASK = GenerationRequest(
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_model(tmp_path_factory.mktemp("bases") / "tiny-instruct")
-
-
-def make_adapter(base: Path, directory: Path, *, scale: float = 1.0, **settings: Any) -> Path:
-    """Save a LoRA adapter whose B matrices are random, times scale."""
-    import peft
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    torch.manual_seed(3)
-    chosen = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj", "down_proj"]} | settings
-    model = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(base), peft.LoraConfig(**chosen))
-    for name, parameter in model.named_parameters():
-        if "lora_B" in name:
-            torch.nn.init.normal_(parameter, std=0.5).data.mul_(scale)
-    model.save_pretrained(directory)
-    return directory
 
 
 def edit(directory: Path, **changes: Any) -> Path:

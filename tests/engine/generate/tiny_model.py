@@ -1,4 +1,4 @@
-"""A two-layer Llama with random weights and a byte-level tokenizer, and slow, plain references for what it says."""
+"""A two-layer Llama with random weights and a byte-level tokenizer, LoRA adapters, and slow, plain references."""
 
 from __future__ import annotations
 
@@ -58,6 +58,22 @@ def build_model(directory: Path, *, template: str | None = TEMPLATE, seed: int =
     }
     LlamaForCausalLM(LlamaConfig(**(settings | overrides))).save_pretrained(directory)
     tokenizer.save_pretrained(directory)
+    return directory
+
+
+def make_adapter(base: Path, directory: Path, *, scale: float = 1.0, **settings: Any) -> Path:
+    """Save a LoRA adapter whose B matrices are random, times scale."""
+    import peft
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    torch.manual_seed(3)
+    chosen = {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj", "down_proj"]} | settings
+    model = peft.get_peft_model(AutoModelForCausalLM.from_pretrained(base), peft.LoraConfig(**chosen))
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.5).data.mul_(scale)
+    model.save_pretrained(directory)
     return directory
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import httpx  # noqa: F401  (its import must not count as waiting in a test)
 import pytest
 from pydantic import ValidationError
-from stub_server import hit, results, serving
+from stub_server import serving
 
 from engine.config import RemoteConfig
 from engine.errors import BackendError, CallTimeout, ConfigError, PreflightError
@@ -28,6 +28,14 @@ TOKEN = "tok-very-secret-0123456789"
 def _quick(monkeypatch):
     monkeypatch.setattr(pace, "FIRST_PAUSE_S", 0.02)
     monkeypatch.setenv("TEST_TOKEN", TOKEN)
+
+
+def hit(name, score, **fields):
+    return {"document": {"id": name, "contents": f'"T{name}"\ntext of {name}', **fields}, "score": score}
+
+
+def results(*lists):
+    return 200, {}, {"result": list(lists)}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A scripted HTTP server on loopback, to stand in for a retrieval server."""
+"""A scripted HTTP server on loopback, to stand in for a retrieval server or a model's."""
 
 import json
 import threading
@@ -15,20 +15,17 @@ class Server(ThreadingHTTPServer):
         """A client that gave up closes its connection while its answer is being written."""
 
 
-def hit(name, score, **fields):
-    return {"document": {"id": name, "contents": f'"T{name}"\ntext of {name}', **fields}, "score": score}
-
-
-def results(*lists):
-    return 200, {}, {"result": list(lists)}
+def whole(at, request, body):
+    """What is kept of a request."""
+    return {"at": at, "method": request.command, "path": request.path, "headers": dict(request.headers), "body": body}
 
 
 @contextmanager
-def serving(script):
+def serving(script, kept=whole):
     """A server that answers request number n (from 0) with script(n, body) -> (status, headers, body).
 
     A body of bytes is sent as it is, a list of bytes piece by piece with a pause before each; anything else as JSON.
-    What came is kept as dicts of at, method, path, headers and body.
+    What came is kept as kept(time, handler, body) says.
     """
     seen, lock = [], threading.Lock()
 
@@ -40,15 +37,7 @@ def serving(script):
             body = json.loads(self.rfile.read(size)) if size else None
             with lock:
                 number = len(seen)
-                seen.append(
-                    {
-                        "at": time.monotonic(),
-                        "method": self.command,
-                        "path": self.path,
-                        "headers": dict(self.headers),
-                        "body": body,
-                    }
-                )
+                seen.append(kept(time.monotonic(), self, body))
             status, headers, reply = script(number, body)
             pieces = reply if isinstance(reply, list) else [reply if isinstance(reply, bytes) else dumped(reply)]
             self.send_response(status)
