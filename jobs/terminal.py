@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console, RenderableType
 
-WIDTH = 124
+WIDTH = 136
 """Columns that the tables need; a narrower terminal wraps lines, as cells that are cut would lose figures."""
 
 

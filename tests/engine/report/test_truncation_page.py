@@ -118,7 +118,7 @@ def test_nothing_is_drawn_without_lists():
 
 def test_the_table_has_a_line_per_method_within_its_width(fitted):
     out = StringIO()
-    Console(file=out, width=124, color_system=None).print(render_table(fitted))
+    Console(file=out, width=136, color_system=None).print(render_table(fitted))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 124
     text = out.getvalue()
