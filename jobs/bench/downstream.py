@@ -45,26 +45,32 @@ def downstream(
         figures = {
             f"{figure}_{experiment}_{cut}": compared[part][figure]["difference"]["mean"]
             for experiment, cut, _, compared in rows
+            if cut != BASELINE
             for part, figure, _ in FIGURES
         }
         Path(json_file).write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 def table(rows: Sequence[tuple[str, str, float, Mapping[str, Any]]]) -> str:
-    """(experiment, cut, mean hits kept, comparison with the cost-matched fixed K) per row, as Markdown."""
+    """(experiment, cut, mean hits kept, comparison with the cost-matched fixed K) per row, as Markdown.
+
+    A row of that fixed K itself has any comparison with it.
+    """
     head = ["experiment", "cut", "kept", "all gold read, %", "change", "tokens", "change", "answer F1, %", "change"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for experiment, cut, kept, compared in rows:
         cells = [experiment, cut, f"{kept:.2f}"]
         for part, figure, scale in FIGURES:
-            cells += _pair(compared[part][figure], scale)
+            cells += _pair(compared[part][figure], scale, baseline=cut == BASELINE)
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _pair(paired: Mapping[str, Any], scale: float) -> list[str]:
+def _pair(paired: Mapping[str, Any], scale: float, *, baseline: bool) -> list[str]:
     change = paired["difference"]
     digits = 1 if scale > 1 else 0
+    if baseline:
+        return [f"{scale * paired['mean_a']:,.{digits}f}", ""]
     bounds = ", ".join(f"{scale * change[end]:+,.{digits}f}" for end in ("low", "high"))
     return [f"{scale * paired['mean_b']:,.{digits}f}", f"{scale * change['mean']:+,.{digits}f} [{bounds}]"]
 
@@ -90,4 +96,5 @@ def _experiment(
     cuts = [BASELINE, *CUTS]
     write_report([made[cut][0] for cut in cuts], str(out / name))
     comparisons = json.loads((out / name / "metrics.json").read_text(encoding="utf-8"))["comparisons"]
-    return [(name, cut, made[cut][1], compared) for cut, compared in zip(CUTS, comparisons, strict=True)]
+    rows = [(name, cut, made[cut][1], compared) for cut, compared in zip(CUTS, comparisons, strict=True)]
+    return [(name, BASELINE, made[BASELINE][1], comparisons[0]), *rows]
