@@ -97,7 +97,7 @@ class RetrievalIngress:
     def _gone(self, error: BackendDead) -> HTTPException:
         """Refuses every request from now on, this one first: nothing will answer any more."""
         self._unavailable = str(error)
-        return busy(str(error))
+        return _busy(str(error))
 
     def _admit(self, request: Request) -> Endpoint:
         """The retriever, for a request that may be made now."""
@@ -105,13 +105,13 @@ class RetrievalIngress:
         if self._token and not (scheme.lower() == "bearer" and hmac.compare_digest(token_digest(given), self._token)):
             raise HTTPException(401, "a valid bearer token is needed", {"WWW-Authenticate": "Bearer"})
         if self._search is None or self._unavailable:
-            raise busy(str(self._unavailable))
+            raise _busy(str(self._unavailable))
         return self._search
 
     def _take(self, count: int) -> None:
         """Counts so many as waiting; refuses them where the queue is full."""
         if self._waiting + count > self._limits.waiting:
-            raise busy(f"the queue is full: {self._waiting} wait, {self._limits.waiting} may")
+            raise _busy(f"the queue is full: {self._waiting} wait, {self._limits.waiting} may")
         self._waiting += count
 
     def _leave(self, count: int) -> None:
@@ -161,6 +161,5 @@ class RetrievalIngress:
                 task.cancel()
 
 
-def busy(reason: str) -> HTTPException:
-    """503: later, perhaps."""
+def _busy(reason: str) -> HTTPException:
     return HTTPException(503, reason, {"Retry-After": str(RETRY_AFTER_S)})
