@@ -1,12 +1,13 @@
 """How often a chosen stopping threshold breaks its promise, over many calibration draws from a known population.
 
-Draws are with replacement from a large fixed set of questions, so the true risk of every threshold is a count.
+Draws are with replacement from a fixed set of questions, so the true risk of every threshold is a count.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from engine.score.ranking import Flags
 from engine.stopping.certify import Certificate, certify_accepted_risk, certify_em_loss, certify_marginal_risk
 from engine.stopping.crossing import Crossings, crossings
 from engine.stopping.threshold import precision_floor_threshold
+from engine.stopping.truth import LabelledStates
 
 ALPHA = DELTA = 0.1
 EM_ALPHA = 0.02
@@ -32,7 +34,7 @@ _CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """All questions of a simulated world. score, safe: [N, 4] by searches made, NaN beyond a question's last state.
+    """All questions of a world. score, safe: [N, states] by searches made, NaN beyond a question's last state.
 
     native: [N] whether the answer after the last search is right.
     """
@@ -53,22 +55,38 @@ class Population:
         native = np.where(rng.random(_POPULATION) < 0.8, np.take_along_axis(safe, last - 1, axis=1)[:, 0], safe[:, 0])
         return cls(score, safe, native)
 
+    @classmethod
+    def recorded(cls, runs: Sequence[LabelledStates]) -> Population:
+        """The questions of recorded runs, as if they were all there are."""
+        width = 1 + max(int(states.table.order.max()) for states in runs)
+        parts = [cls._recorded(states, width) for states in runs]
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    @staticmethod
+    def _recorded(states: LabelledStates, width: int) -> tuple[Floats, Flags, Flags]:
+        table = states.table
+        score = np.full((len(table.ids), width), np.nan)
+        safe = np.zeros(score.shape, dtype=np.bool_)
+        at = table.question[table.eligible], table.order[table.eligible]
+        score[at], safe[at] = table.score[table.eligible], states.safe[table.eligible]
+        return score, safe, table.native_em == 1
+
     def drawn(self, rows: npt.NDArray[np.int64]) -> Population:
         """The questions at these rows, repeats included."""
         return Population(self.score[rows], self.safe[rows], self.native[rows])
 
     def crossings(self) -> Crossings:
         """First crossings over its states, numbered row by row."""
-        n = len(self.score)
-        question, order = np.repeat(np.arange(n), _STATES), np.tile(np.arange(_STATES), n)
+        n, states = self.score.shape
+        question, order = np.repeat(np.arange(n), states), np.tile(np.arange(states), n)
         return crossings(question, order, self.score.ravel(), questions=n)
 
     def unsafe(self) -> Flags:
-        """[4 N] stopping there gives a wrong answer."""
+        """[N states] stopping there gives a wrong answer."""
         return ~self.safe.ravel()
 
     def em_loss(self) -> Floats:
-        """[4 N] native EM minus EM at the state."""
+        """[N states] native EM minus EM at the state."""
         return (self.native[:, None].astype(np.float64) - self.safe).ravel()
 
 
@@ -139,21 +157,33 @@ def _thresholds(sample: Population) -> dict[str, float]:
     return {"floor": floor.threshold} | {rule: found.threshold for rule, found in certificates.items()}
 
 
+def _populations(recorded: Sequence[str]) -> Iterator[tuple[str, Population]]:
+    if recorded:
+        from jobs.states_input import labelled_states, read_one
+
+        yield "recorded", Population.recorded([labelled_states(read_one(run), None, None) for run in recorded])
+    else:
+        yield from ((name, Population.of(level)) for name, level in LEVELS.items())
+
+
 @click.command()
 @click.option("--draws", default=2000, show_default=True, help="Calibration draws per base rate.")
 @click.option("--questions", default=1000, show_default=True, help="Questions per draw.")
+@click.option("--states", "recorded", multiple=True, metavar="RUN", help="Draw from recorded questions; repeatable.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False), help="Write {figure: value} to this file.")
-def certify(draws: int, questions: int, json_file: str | None) -> None:
+def certify(draws: int, questions: int, recorded: tuple[str, ...], json_file: str | None) -> None:
     """Counts broken promises of certified thresholds, and of the precision-floor rule on the same draws.
 
     A certified threshold promises a risk of at most 10 % (2 points for EM loss) with 90 % confidence, so at most 10 %
     of draws may break it. The precision-floor rule asks for a precision of 90 % on the draw and promises nothing.
+
+    Draws come from simulated questions at three base rates of safe states; with --states from those of full-budget
+    runs, all together.
     """
     figures: dict[str, float] = {}
     click.echo(f"{'base rate':>10} {'rule':10} {'violated':>10} {'upper 95 %':>10} {'stops':>10} {'coverage':>10}")
     began = time.perf_counter()
-    for name, level in LEVELS.items():
-        population = Population.of(level)
+    for name, population in _populations(recorded):
         base = float(population.safe[~np.isnan(population.score)].mean())
         found = violations(population, draws=draws, questions=questions)
         figures |= {f"base_rate_{name}": base} | {f"{figure}_{name}": value for figure, value in found.items()}
