@@ -19,6 +19,7 @@ from engine.score.truncation_blocks import MemoryBlocks
 from engine.score.truncation_compare import Fit, Request, compare
 from engine.score.truncation_lists import LISTS, Coverage
 from engine.score.truncation_settings import methods
+from jobs.terminal import WIDTH
 
 NASTY = "<script>document.title='pwned'</script>"
 
@@ -118,9 +119,10 @@ def test_nothing_is_drawn_without_lists():
 
 def test_the_table_has_a_line_per_method_within_its_width(fitted):
     out = StringIO()
-    Console(file=out, width=136, color_system=None).print(render_table(fitted))
+    Console(file=out, width=WIDTH, color_system=None).print(render_table(fitted))
     lines = out.getvalue().splitlines()
-    assert max(map(len, lines)) <= 124
+    assert max(map(len, lines)) <= WIDTH
+    assert any("w/t/l" in line and "tokens" in line for line in lines)  # the widest table, whole
     text = out.getvalue()
     assert "toy · dense" in text
     for setting in {row["setting"] for cell in fitted["cells"] for row in cell["methods"]}:
