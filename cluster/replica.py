@@ -6,12 +6,13 @@ import asyncio
 import os
 import time
 import uuid
+from collections.abc import Sequence
 
 import ray
 from ray.actor import ActorHandle
 from ray.exceptions import ActorDiedError, RayError, RayTaskError
 
-from cluster.exchange import Call, Mailbox, Message, Reply, Unreachable
+from cluster.exchange import Call, ExchangeClient, Mailbox, Message, Reply, Unreachable
 from engine.config import PoolConfig
 from engine.errors import BackendDead
 from engine.services import open_endpoint
@@ -98,6 +99,11 @@ def named_call(name: str) -> Call:
         return exchange_call(ray.get_actor(name))
     except ValueError:
         return _gone
+
+
+def named_client(pool: str, names: Sequence[str], timeout_s: float, retries: int) -> ExchangeClient:
+    """A client of a pool over the replica actors of these names."""
+    return ExchangeClient(pool, [named_call(name) for name in names], timeout_s, retries)
 
 
 async def _gone(message: Message) -> Reply:

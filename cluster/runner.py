@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import ray
 
-from cluster.exchange import ExchangeClient
 from cluster.monitor import STORIES, Counters
 from cluster.plan import read_shard
-from cluster.replica import named_call
+from cluster.replica import named_client
 from cluster.rundir import RunDir
 from engine.config import ExperimentConfig
 from engine.errors import BackendDead
@@ -68,12 +67,7 @@ class ShardRunner:
     async def _open(self, assignment: Assignment) -> None:
         cluster = self._config.cluster
         self._clients = {
-            name: ExchangeClient(
-                name,
-                [named_call(replica) for replica in assignment.replicas[name]],
-                pool.timeout_s,
-                cluster.call_retries,
-            )
+            name: named_client(name, assignment.replicas[name], pool.timeout_s, cluster.call_retries)
             for name, pool in pools_of(self._config).items()
         }
         self._services = endpoint_services(self._config, self._clients)

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 import pyarrow as pa
 
 from engine.errors import ConfigError, DataError
 from engine.report.stopping_tables import render_live, render_replay, render_sweep
 from engine.rows import row_to_trace
+from engine.score.arrow import known
 from engine.stats import RESAMPLES
 from engine.stopping.live import confirm
 from engine.stopping.policies import POLICIES, JudgeThreshold, Policy, parse_policies
@@ -194,7 +194,7 @@ def _outcomes(states: LabelledStates, policy: Policy) -> Iterator[dict[str, Any]
             "stop": int(table.order[row]) if ended else None,
             "early": bool(ended and table.eligible[row]),
             "safe": bool(states.safe[row]) if ended else None,
-            "em": None if np.isnan(one.em[i]) else float(one.em[i]),
-            "f1": None if np.isnan(one.f1[i]) else float(one.f1[i]),
+            "em": known(one.em[i]),
+            "f1": known(one.f1[i]),
             "searches": int(one.spent.searches[i]),
         }

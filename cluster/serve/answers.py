@@ -11,7 +11,7 @@ from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from cluster.exchange import ExchangeClient
-from cluster.replica import named_call
+from cluster.replica import named_client
 from cluster.serve.chat import (
     ChatRequest,
     answer_events,
@@ -59,8 +59,7 @@ class AnswerIngress(RetrievalIngress):
         return app
 
     def _client(self, pool: str, names: list[str]) -> ExchangeClient:
-        calls = [named_call(name) for name in names]
-        return ExchangeClient(pool, calls, self._pools[pool].timeout_s, self._call_retries)
+        return named_client(pool, names, self._pools[pool].timeout_s, self._call_retries)
 
     def _connect(self, clients: Mapping[str, Endpoint]) -> None:
         super()._connect(clients)
@@ -75,10 +74,7 @@ class AnswerIngress(RetrievalIngress):
         """The answer to the last message, whole or streamed round by round."""
         self._admit(request)
         with self._places(1):
-            try:
-                asked = parse_chat(await self._body(request), self._limits)
-            except ValueError as error:
-                raise HTTPException(422, str(error)) from error
+            asked = await self._parsed(request, parse_chat)
         if asked.model not in (None, self._config.name):
             raise HTTPException(404, f"model '{asked.model}' is not served, '{self._config.name}' is")
         if asked.stream:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from cluster.exchange import ExchangeClient
-from cluster.replica import named_call
+from cluster.replica import named_client
 from cluster.serve.protocol import Limits, RetrieveRequest, parse_request, reply
 from engine.config import RetrieverConfig
 from engine.endpoint import Endpoint, SearchItem
@@ -23,6 +23,8 @@ from engine.records import Hit
 from engine.retrieve.compose import compose
 
 RETRY_AFTER_S = 2
+
+Asked = TypeVar("Asked")
 
 
 def token_digest(token: str) -> str:
@@ -69,7 +71,7 @@ class RetrievalIngress:
         self._search = compose(self._retriever, clients)
 
     def _client(self, pool: str, names: list[str]) -> ExchangeClient:
-        return ExchangeClient(pool, [named_call(name) for name in names], self._limits.timeout_s, self._call_retries)
+        return named_client(pool, names, self._limits.timeout_s, self._call_retries)
 
     async def drain(self) -> None:
         """Refuses new requests from now on, and returns once those under way are answered."""
@@ -86,10 +88,7 @@ class RetrievalIngress:
         """The ranked lists of a RetrieveRequest, in query order."""
         search = self._admit(request)
         with self._places(1):
-            try:
-                asked = parse_request(await self._body(request), self._limits)
-            except ValueError as error:
-                raise HTTPException(422, str(error)) from error
+            asked = await self._parsed(request, parse_request)
             with self._places(len(asked.queries)):
                 lists = await self._answer(asked, search)
         return Response(reply(lists, asked.return_scores), media_type="application/json")
@@ -125,6 +124,13 @@ class RetrievalIngress:
             yield
         finally:
             self._leave(count)
+
+    async def _parsed(self, request: Request, parse: Callable[[bytes, Limits], Asked]) -> Asked:
+        """What a request asks; refuses what is malformed or over a limit."""
+        try:
+            return parse(await self._body(request), self._limits)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
 
     async def _body(self, request: Request) -> bytes:
         """The whole body, of which never much more than the limit is read."""

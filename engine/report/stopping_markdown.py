@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.report.labels import POLICY_LABELS
-from engine.report.wording import NONE, percent, percent_bounds, quantity, signed, signed_bounds
+from engine.report.markdown import markdown_row
+from engine.report.wording import NONE, change, percent, quantity, share
 
 _HEAD = (
     "Policy",
@@ -26,41 +27,29 @@ def stopping_lines(states: Mapping[str, Any]) -> Iterator[str]:
     quality, cost = audit["quality"], audit["cost"]
     yield (
         f"Truth {audit['truth']['name']}; {audit['questions']:,} questions, {audit['states_before_search']:,} states "
-        f"before a search, {audit['safe_states']:,} of them safe. Quality oracle {_share(quality['oracle'])} % EM, "
-        f"avoidable searches {_share(cost['avoidable'])} %; {audit['branch']['meaning']}."
+        f"before a search, {audit['safe_states']:,} of them safe. Quality oracle {share(quality['oracle'])} % EM, "
+        f"avoidable searches {share(cost['avoidable'])} %; {audit['branch']['meaning']}."
     )
     yield ""
-    yield _row(*_HEAD)
-    yield _row("---", *("---:" for _ in _HEAD[1:]))
+    yield markdown_row(*_HEAD)
+    yield markdown_row("---", *("---:" for _ in _HEAD[1:]))
     for row in states["replay"]["policies"]:
         against, matched = row["against_native"], row["matched"]
-        yield _row(
+        yield markdown_row(
             POLICY_LABELS[row["policy"]].name,
-            _share(row["em"]),
+            share(row["em"]),
             percent(row["f1"]["mean"]),
             quantity(row["searches"]["mean"]),
             quantity(row["stops"]["stops"]),
-            _share(row["stops"]["accepted_risk"]),
-            _change(against["em"]["difference"]) if against else NONE,
+            share(row["stops"]["accepted_risk"]),
+            change(against["em"]["difference"], 100) if against else NONE,
             percent(matched["mixture"]["em"]["mean"]) if matched else NONE,
         )
     for row in audit["fixed_budgets"]:
-        yield _row(
+        yield markdown_row(
             f"Fixed budget {row['k']}",
-            _share(row["em"]),
+            share(row["em"]),
             percent(row["f1"]["mean"]),
             quantity(row["searches"]),
             *[NONE] * 4,
         )
-
-
-def _share(rate: Mapping[str, Any]) -> str:
-    return f"{percent(rate['mean'])} {percent_bounds(rate)}".strip()
-
-
-def _change(difference: Mapping[str, Any]) -> str:
-    return f"{signed(difference['mean'], 100)} {signed_bounds(difference, 100)}".strip()
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from engine.report.wording import money, percent, percent_bounds, quantity, seconds, signed, signed_bounds
+from engine.report.wording import change, money, percent, percent_bounds, quantity, seconds, signed, signed_bounds
 
 _CELLS = (
     ("safe_native_right", "safe, native right"),
@@ -131,9 +131,11 @@ def _quality(figures: Mapping[str, Any]) -> Table:
         against = row["against_native"]
         moved = ("", "", "")
         if against is not None:
-            difference = against["em"]["difference"]
-            words = f"{signed(difference['mean'], 100)} {signed_bounds(difference, 100)}".strip()
-            moved = (words, str(against["em"]["lower"]), str(against["em"]["higher"]))
+            moved = (
+                change(against["em"]["difference"], 100),
+                str(against["em"]["lower"]),
+                str(against["em"]["higher"]),
+            )
         table.add_row(_name(row["policy"]), *_scores(row), quantity(row["searches"]["mean"]), *moved)
         for label, fixed in _matched(row):
             table.add_row(Text(f"  {label}", "dim"), *_scores(fixed), quantity(fixed["searches"]), "", "", "")

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.report.labels import METRIC_LABELS
+from engine.report.markdown import markdown_row
 from engine.report.stopping_markdown import stopping_lines
-from engine.report.wording import NONE, money, percent, percent_bounds, quantity, seconds
+from engine.report.wording import NONE, money, quantity, seconds, share
 from engine.score.pools import SECONDS
 
 
@@ -19,20 +20,26 @@ def markdown(
 
     names, figures: one entry per run, as from summarise. A score that no run has truth for is left out.
     """
-    rows = [_row("", *(_cell(name) for name in names)), _row("---", *("---:" for _ in names))]
+    rows = [markdown_row("", *(_cell(name) for name in names)), markdown_row("---", *("---:" for _ in names))]
     for key, label in METRIC_LABELS.items():
         intervals = [run["metrics"].get(key) for run in figures]
         if any(interval and interval["n"] for interval in intervals):
-            rows.append(_row(f"{label.name}, %", *(_score(interval) for interval in intervals)))
+            rows.append(markdown_row(f"{label.name}, %", *(_score(interval) for interval in intervals)))
     rows.append(
-        _row("Retrievals per question", *(quantity(run["retrieval"]["per_question"]["mean"]) for run in figures))
+        markdown_row(
+            "Retrievals per question", *(quantity(run["retrieval"]["per_question"]["mean"]) for run in figures)
+        )
     )
-    rows.append(_row("Tokens per question", *(quantity(_tokens(run)) for run in figures)))
+    rows.append(markdown_row("Tokens per question", *(quantity(_tokens(run)) for run in figures)))
     rows.append(
-        _row("Cost per question", *(money(run["cost"]["per_question"], run["cost"]["currency"]) for run in figures))
+        markdown_row(
+            "Cost per question", *(money(run["cost"]["per_question"], run["cost"]["currency"]) for run in figures)
+        )
     )
     rows += _pools(figures)
-    rows.append(_row("Errors", *(f"{run['questions']['errors']} / {run['questions']['asked']}" for run in figures)))
+    rows.append(
+        markdown_row("Errors", *(f"{run['questions']['errors']} / {run['questions']['asked']}" for run in figures))
+    )
     lines = ["Mean [95 % interval] (scored / asked).", "", *rows]
     for name, run in zip(names, figures, strict=True):
         if "audit" in run.get("states", {}):
@@ -52,15 +59,14 @@ def markdown(
 def _score(interval: Mapping[str, Any] | None) -> str:
     if interval is None:
         return NONE
-    mean = f"{percent(interval['mean'])} {percent_bounds(interval)}".strip()
-    return f"{mean} ({interval['n']}/{interval['asked']})"
+    return f"{share(interval)} ({interval['n']}/{interval['asked']})"
 
 
 def _pools(figures: Sequence[Mapping[str, Any]]) -> list[str]:
     """One row per retriever of any run: seconds of loading, encoding and searching, of those that passed."""
     leaves = dict.fromkeys(_leaf(name) for run in figures for name in run["pools"]["pools"])
     return [
-        _row(f"{leaf}: load / encode / search of all", *(_seconds(run["pools"], leaf) for run in figures))
+        markdown_row(f"{leaf}: load / encode / search of all", *(_seconds(run["pools"], leaf) for run in figures))
         for leaf in leaves
         if leaf.startswith("retriever")
     ]
@@ -82,10 +88,6 @@ def _leaf(pool: str) -> str:
 def _tokens(figures: Mapping[str, Any]) -> float | None:
     used = sum(role["prompt_tokens"] + role["completion_tokens"] for role in figures["usage"].values())
     return used / figures["questions"]["asked"] if figures["questions"]["asked"] else None
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _cell(text: str) -> str:

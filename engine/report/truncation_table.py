@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.report.truncation_wording import coverage_notes, heading, microseconds, reach_note
-from engine.report.wording import percent, quantity, signed, signed_bounds
+from engine.report.wording import change, percent, quantity
 from engine.score.truncation_settings import COST_MATCHED
 
 
@@ -64,5 +64,4 @@ def _difference(against: Mapping[str, Any] | None) -> tuple[Text, str]:
     interval = paired["difference"]
     clear = interval["low"] is not None and not interval["low"] <= 0 <= interval["high"]
     style = ("green" if interval["mean"] > 0 else "red") if clear else ""
-    words = f"{signed(interval['mean'], 100)} {signed_bounds(interval, 100)}"
-    return Text(words, style), f"{paired['higher']}/{paired['equal']}/{paired['lower']}"
+    return Text(change(interval, 100), style), f"{paired['higher']}/{paired['equal']}/{paired['lower']}"

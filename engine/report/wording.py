@@ -49,6 +49,16 @@ def signed_bounds(interval: Mapping[str, Any], scale: float = 1.0) -> str:
     return f"[{signed(interval['low'], scale)}, {signed(interval['high'], scale)}]"
 
 
+def share(interval: Mapping[str, Any]) -> str:
+    """A share in per cent with its interval: "16.0 [10.1, 24.4]"."""
+    return f"{percent(interval['mean'])} {percent_bounds(interval)}".strip()
+
+
+def change(interval: Mapping[str, Any], scale: float = 1.0) -> str:
+    """A difference with its interval, signed: "−2.0 [−5.0, +1.0]"."""
+    return f"{signed(interval['mean'], scale)} {signed_bounds(interval, scale)}".strip()
+
+
 def seconds(value: float | None) -> str:
     """A duration: "0.42 s", "12.3 s", "4 min 10 s", "1 h 02 min"."""
     if value is None:

@@ -57,3 +57,8 @@ def floats(array: Any) -> Floats:
     """An Arrow float array as float64, nulls as NaN."""
     values: Floats = pc.fill_null(array, float("nan")).to_numpy(zero_copy_only=False).astype(np.float64)
     return values
+
+
+def known(value: float) -> float | None:
+    """A figure for JSON or Parquet: None where it is NaN."""
+    return None if np.isnan(value) else float(value)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from engine.records import Trace
+from engine.score.arrow import known
 from engine.stopping.replay import Replayed
 from engine.stopping.truth import LabelledStates
 
@@ -32,7 +33,7 @@ def confirm(states: LabelledStates, predicted: Replayed, live: Iterable[Trace]) 
     """
     spent = predicted.spent.searches.tolist()
     expected = {
-        name: Ended(int(spent[i]), _known(predicted.em[i]), _known(predicted.f1[i]))
+        name: Ended(int(spent[i]), known(predicted.em[i]), known(predicted.f1[i]))
         for i, name in enumerate(states.table.ids)
     }
     found = {
@@ -51,7 +52,3 @@ def confirm(states: LabelledStates, predicted: Replayed, live: Iterable[Trace]) 
             for name in differ[:SHOWN]
         ],
     }
-
-
-def _known(score: float) -> float | None:
-    return None if score != score else float(score)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.config.observe import MARGIN
+from engine.score.arrow import known
 from engine.score.ranking import masked, ranking_summary
 from engine.stats import RESAMPLES, share_ci
 from engine.stopping.audit import audit
@@ -69,9 +69,9 @@ def sweep_rows(states: LabelledStates, points: int) -> list[dict[str, Any]]:
     rows = []
     for i, threshold in enumerate(swept.thresholds.tolist()):
         stops, unsafe = int(swept.stops[i]), int(swept.unsafe[i])
-        known = {name: None if np.isnan(values[i]) else float(values[i]) for name, values in means.items()}
+        figures = {name: known(values[i]) for name, values in means.items()}
         risk = asdict(share_ci(unsafe, stops))
-        rows.append({"threshold": threshold, "stops": stops, "unsafe": unsafe, "accepted_risk": risk, **known})
+        rows.append({"threshold": threshold, "stops": stops, "unsafe": unsafe, "accepted_risk": risk, **figures})
     return rows
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from engine.errors import DataError
+from engine.report.markdown import markdown_head, markdown_row
 from engine.score.arrow import Floats, Ints
 from engine.score.truncation import CutScores, Lists, cut_scores, lists_of, matched_fixed
 from engine.score.truncation_kept import kept_table
@@ -170,13 +171,13 @@ def markdown(figures: Mapping[str, Mapping[str, Any]]) -> str:
     f1, complete = ("gapr", "gapr tuned", "largest gap", "fixed"), ("gapr", "fixed")
     head = ["run", "rule", "kept", "F1", "dealt", *(f"F1 - {name}" for name in f1)]
     head += ["complete", *(f"complete - {name}" for name in complete)]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = markdown_head(*head)
     for cell, rows in figures.items():
         for name, row in rows.items():
             cells = [cell, name, f"{row['kept']:.2f}", f"{100 * row['f1']:.1f}", f"{100 * row['dealt_f1']:.1f}"]
             cells += [_difference(row["f1_over"][other]) for other in f1]
             cells += [f"{100 * row['complete']:.1f}", *(_difference(row["complete_over"][other]) for other in complete)]
-            lines.append("| " + " | ".join(cells) + " |")
+            lines.append(markdown_row(*cells))
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
+from engine.report.markdown import markdown_head, markdown_row
 from engine.score.truncation_compare import Fit, Request
 from engine.score.truncation_settings import methods
 from jobs.bench.retrieval import PARTS, SETS, retrieve
@@ -19,14 +20,13 @@ from jobs.truncate_output import write_figures
 DEPTH = 30
 TITLES = {"hotpotqa": "HotpotQA", "2wikimultihopqa": "2Wiki", "musique": "MuSiQue"}
 DEV = frozenset({"dev", "dev_distractor", "validation_distractor"})
-VARIANTS = {
-    "adaptive_k, buffer 5": "adaptive_k.buffer=5",
-    "adaptive_k, moving average": "adaptive_k.strategy=moving_average",
-    "adaptive_k, second difference": "adaptive_k.strategy=second_difference",
+STRATEGIES = {
+    "adaptive_k, moving average": "strategy=moving_average",
+    "adaptive_k, second difference": "strategy=second_difference",
 }
-"""Row -> what it changes of adaptive_k; its other methods are compared at their defaults, or fitted."""
+"""Row -> what it changes of adaptive_k; the other methods are compared at their defaults, or fitted."""
 BUFFERS = range(13)
-"""Buffers of adaptive_k between which one of GapR's own cost is looked for."""
+"""Buffers of adaptive_k between which one of GapR's own cost is looked for; that of 5 is a row, too."""
 ROBUST04 = ("bm25", "drmm")
 
 Table = dict[str, dict[str, Mapping[str, Any]]]
@@ -57,8 +57,10 @@ def cuts(data: str, configs: str, runs_dir: str, out: str) -> None:
     figures = _compare(multi_hop, Request(methods(None), DEPTH, reported=DEV), Path(out) / "defaults")
     defaults = dict(zip(columns, figures["cells"], strict=True))
     rows = {column: _by_method(cell) for column, cell in defaults.items()}
-    for name, override in VARIANTS.items():
-        for column, cell in _adaptive_k(columns, multi_hop, override):
+    buffers = [dict(_adaptive_k(columns, multi_hop, f"adaptive_k.buffer={buffer}")) for buffer in BUFFERS]
+    variants = {name: _adaptive_k(columns, multi_hop, f"adaptive_k.{changed}") for name, changed in STRATEGIES.items()}
+    for name, found in (("adaptive_k, buffer 5", buffers[5].items()), *variants.items()):
+        for column, cell in found:
             rows[column][name] = cell
     fitted = _compare(multi_hop, Request(methods(None), DEPTH, fit=Fit(frozenset({"train"}))), Path(out) / "fitted")
     chosen = dict(zip(columns, map(_by_method, fitted["cells"]), strict=True))
@@ -67,7 +69,6 @@ def cuts(data: str, configs: str, runs_dir: str, out: str) -> None:
         click.echo(f"## {heading}\n")
         for ranker in PARTS:
             click.echo(table(ranker, {title: tables[folder, ranker] for folder, title in TITLES.items()}) + "\n")
-    buffers = [dict(_adaptive_k(columns, multi_hop, f"adaptive_k.buffer={buffer}")) for buffer in BUFFERS]
     click.echo("## Side claims\n\n" + claims(defaults, buffers) + "\n")
     click.echo("## Single hop\n\n" + table("", _single_hop(Path(data), runs, Path(out))))
 
@@ -75,9 +76,9 @@ def cuts(data: str, configs: str, runs_dir: str, out: str) -> None:
 def table(corner: str, columns: Table) -> str:
     """One row per method: macro-F1 in % @ mean kept, and the difference to fixed top-k at the same mean cost."""
     names = dict.fromkeys(name for column in columns.values() for name in column)
-    lines = [f"| {' | '.join([corner, *columns])} |", "|" + "---|" * (1 + len(columns))]
+    lines = markdown_head(corner, *columns)
     for name in sorted(names, key=lambda name: (name.startswith("oracle"), _after(name, list(names)))):
-        lines.append(f"| {' | '.join([name, *(_cell(column.get(name)) for column in columns.values())])} |")
+        lines.append(markdown_row(name, *(_cell(column.get(name)) for column in columns.values())))
     return "\n".join(lines)
 
 
@@ -89,8 +90,15 @@ def claims(
     buffers: adaptive_k's figures by cell, one for each buffer. At GapR's own cost AdaptiveK + B is a random mixture of
     the two neighbouring buffers, whose share of under-truncated queries lies between theirs.
     """
-    head = "| questions | ranker | reachable | gold after the largest gap, % | under-truncated, %: GapR | AdaptiveK+5 |"
-    lines = [head + " AdaptiveK+B at GapR's cost |", "|" + "---|" * 7]
+    head = [
+        "questions",
+        "ranker",
+        "reachable",
+        "gold after the largest gap, %",
+        "under-truncated, %: GapR",
+        "AdaptiveK+5",
+    ]
+    lines = markdown_head(*head, "AdaptiveK+B at GapR's cost")
     for (folder, ranker), cell in cells.items():
         after = cell["gold_after_largest_gap"]
         gapr = _by_method(cell)["gapr"]
@@ -108,7 +116,7 @@ def claims(
             f"{100 * under[5]:.1f} @ {kept[5]:.2f}",
             f"{100 * matched:.1f} (B {buffer:.1f})",
         ]
-        lines.append(f"| {' | '.join(values)} |")
+        lines.append(markdown_row(*values))
     return "\n".join(lines)
 
 

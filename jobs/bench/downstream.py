@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from engine.config_file import load_config
+from engine.report.markdown import markdown_head, markdown_row
 
 EXPERIMENTS = ("hotpotqa-passages", "hotpotqa-s2g", "musique-passages", "musique-s2g")
 CUTS = {
@@ -57,12 +58,12 @@ def table(rows: Sequence[tuple[str, str, float, Mapping[str, Any]]]) -> str:
     A row of that fixed K itself has any comparison with it.
     """
     head = ["experiment", "cut", "kept", "all gold read, %", "change", "tokens", "change", "answer F1, %", "change"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = markdown_head(*head)
     for experiment, cut, kept, compared in rows:
         cells = [experiment, cut, f"{kept:.2f}"]
         for part, figure, scale in FIGURES:
             cells += _pair(compared[part][figure], scale, baseline=cut == BASELINE)
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append(markdown_row(*cells))
     return "\n".join(lines)
 
 

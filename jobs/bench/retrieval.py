@@ -12,6 +12,7 @@ import click
 
 from engine.config_file import load_config
 from engine.errors import DataError
+from engine.report.markdown import markdown_head, markdown_row
 
 PARTS = {
     "bm25": {"retriever": "bm25"},
@@ -70,10 +71,10 @@ def retrieval(data: str, configs: str, runs_dir: str, only: tuple[str, ...], jso
 def table(rows: Sequence[tuple[str, str, Mapping[str, Any]]]) -> str:
     """The results as a Markdown table: (question set, ranker, metrics with their intervals) per row, in %."""
     head = ["questions", "n", "ranker", *COLUMNS]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = markdown_head(*head)
     for folder, ranker, metrics in rows:
         cells = [folder, str(metrics[COLUMNS[0]]["n"]), ranker, *(_cell(metrics[name]) for name in COLUMNS)]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append(markdown_row(*cells))
     return "\n".join(lines)
 
 

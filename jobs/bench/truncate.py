@@ -13,6 +13,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
+from engine.report.markdown import markdown_head, markdown_row
 from engine.truncate import GapR, gapr, keep, surprise, taa_k
 
 Floats = npt.NDArray[np.float64]
@@ -54,13 +55,13 @@ def table(figures: dict[str, float]) -> str:
     """Nanoseconds per list, ratio to the max pass and ratio to GapR, per method and length, as Markdown."""
     names = [key.removesuffix(f"_ns_{LENGTHS[0]}") for key in figures if key.endswith(f"_ns_{LENGTHS[0]}")]
     head = ["method", *(f"L={n}: {what}" for n in LENGTHS for what in ("ns/list", "x max", "x GapR"))]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = markdown_head(*head)
     for name in names:
         cells = [name]
         for length in LENGTHS:
             values = [figures.get(f"{name}_{what}_{length}") for what in ("ns", "over_max", "over_gapr")]
             cells += ["–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.2f}" for value in values]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append(markdown_row(*cells))
     return "\n".join(lines)
 
 

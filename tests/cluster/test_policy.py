@@ -1,14 +1,12 @@
 """A policy file in an experiment: read at the start, for its own judge only, and part of the run's key."""
 
 import pytest
+from policy_files import policy_file
 
 from cluster.identity import run_key
 from cluster.policy import judge_of, with_policy
 from engine.config import ExperimentConfig
 from engine.errors import ConfigError
-from engine.stopping.policy_file import Calibration, PolicyFile, write_policy
-from engine.stopping.rules import PrecisionFloor
-from engine.stopping.truth import Truth
 
 
 def config(**changes) -> ExperimentConfig:
@@ -27,19 +25,7 @@ def config(**changes) -> ExperimentConfig:
 @pytest.fixture
 def path(tmp_path):
     def written(threshold=1.5, name="policy.json"):
-        judge = judge_of(config(observe={"full_budget": True}))
-        seen = Calibration(source="r", questions=1, states=1, excluded={}, digest="a" * 64, texts="")
-        made = PolicyFile(
-            threshold=threshold,
-            rule=PrecisionFloor(),
-            guarantee="None.",
-            truth=Truth.PROBE,
-            judge=judge,
-            calibration=seen,
-            created="now",
-        )
-        write_policy(made, tmp_path / name)
-        return str(tmp_path / name)
+        return policy_file(judge_of(config(observe={"full_budget": True})), tmp_path / name, threshold)
 
     return written
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from types import MappingProxyType
 
 import httpx
 import pytest
+from event_loop import in_a_loop
 
 from cluster.serve.answers import AnswerIngress
 from cluster.serve.ingress import token_digest
@@ -59,14 +59,6 @@ async def serving(config=None, *, token=None, opened=True, broken=(), **limits):
     transport = httpx.ASGITransport(ingress.__serve_build_asgi_app__(), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://here", timeout=30) as client:
         yield ingress, client
-
-
-def in_a_loop(test):
-    @functools.wraps(test)
-    def run(*arguments, **named):
-        asyncio.run(test(*arguments, **named))
-
-    return run
 
 
 def body(question=ASKED, **more):

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
-import functools
 
 import httpx
 import pytest
+from event_loop import in_a_loop
 
 from cluster.serve.ingress import RetrievalIngress, token_digest
 from cluster.serve.protocol import RETRIEVER_LIMITS, Limits, RetrieveRequest
@@ -52,16 +52,6 @@ async def serving(search=named, *, token=None, opened=True, **limits):
     transport = httpx.ASGITransport(ingress.__serve_build_asgi_app__(), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
         yield ingress, client
-
-
-def in_a_loop(test):
-    """Run an async test in an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(*arguments, **named):
-        asyncio.run(test(*arguments, **named))
-
-    return run
 
 
 def detail(reply):

@@ -1,10 +1,10 @@
 import asyncio
-import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pytest
+from event_loop import in_a_loop
 
 from engine.batching import Batcher
 from engine.errors import BackendDead, BackendError
@@ -36,16 +36,6 @@ class Held:
 class Prioritised:
     name: str
     priority: int
-
-
-def in_a_loop(test):
-    """Run an async test in an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(*arguments, **named):
-        asyncio.run(test(*arguments, **named))
-
-    return run
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -1,9 +1,9 @@
 import asyncio
-import functools
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from event_loop import in_a_loop
 
 from engine import services
 from engine.config import ExperimentConfig, ScriptedConfig, SyntheticConfig
@@ -70,16 +70,6 @@ class BatchGenerator(Recorder):
     def generate(self, requests):
         self.calls.append(len(requests))
         return [BackendError("no") if request.seed == 2 else Generation("ok", 1, 1, "stop") for request in requests]
-
-
-def in_a_loop(test):
-    """Run an async test in an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(*arguments, **named):
-        asyncio.run(test(*arguments, **named))
-
-    return run
 
 
 def opened(monkeypatch, backend, pool=None):

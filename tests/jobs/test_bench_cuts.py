@@ -3,7 +3,7 @@
 import pytest
 
 from engine.score.truncation_settings import methods
-from jobs.bench.cuts import BUFFERS, VARIANTS, claims, table
+from jobs.bench.cuts import BUFFERS, STRATEGIES, claims, table
 
 
 def figures(method, f1, kept, change):
@@ -38,8 +38,8 @@ def test_at_equal_cost_a_mixture_of_two_buffers_stands_in():
     )
 
 
-@pytest.mark.parametrize("override", VARIANTS.values())
+@pytest.mark.parametrize("override", ["buffer=5", *STRATEGIES.values()])
 def test_a_variant_is_a_setting_that_differs_from_the_default(override):
-    (changed,) = methods(["adaptive_k"], [override])
+    (changed,) = methods(["adaptive_k"], [f"adaptive_k.{override}"])
     (default,) = methods(["adaptive_k"])
     assert changed.setting != default.setting

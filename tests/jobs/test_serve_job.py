@@ -4,14 +4,12 @@ import socket
 import sys
 
 import pytest
+from policy_files import policy_file
 
 from cluster.policy import judge_of
 from cluster.serve.server import check_exposure, check_port
 from engine.config_file import load_config
 from engine.errors import PreflightError
-from engine.stopping.policy_file import Calibration, PolicyFile, write_policy
-from engine.stopping.rules import PrecisionFloor
-from engine.stopping.truth import Truth
 from jobs.__main__ import main
 
 
@@ -51,17 +49,8 @@ def test_an_experiment_that_cannot_answer_as_asked(mistake, override, message):
 
 def test_a_policy_of_another_judge_is_refused(mistake, tmp_path):
     other = load_config(tmp_path / "small.yaml", ["judge.field_chars=10", "observe.full_budget=true"])
-    made = PolicyFile(
-        threshold=1.5,
-        rule=PrecisionFloor(),
-        guarantee="None.",
-        truth=Truth.PROBE,
-        judge=judge_of(other),
-        calibration=Calibration(source="r", questions=1, states=1, excluded={}, digest="a" * 64, texts=""),
-        created="now",
-    )
-    write_policy(made, tmp_path / "policy.json")
-    line = mistake(f"policy.file={tmp_path / 'policy.json'}")
+    path = policy_file(judge_of(other), tmp_path / "policy.json")
+    line = mistake(f"policy.file={path}")
     assert "policy.json: this experiment cannot use this policy: its judge has prompt" in line
 
 

@@ -1,20 +1,10 @@
 import asyncio
-import functools
 import threading
 
 import pytest
+from event_loop import in_a_loop
 
 from engine.generate.loop_thread import LoopThread
-
-
-def on_a_loop(test):
-    """Runs an async test on an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(*args, **kwargs):
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 @pytest.fixture
@@ -29,14 +19,14 @@ async def where():
     return threading.current_thread().name
 
 
-@on_a_loop
+@in_a_loop
 async def test_called_from_a_plain_thread_and_from_a_running_loop(thread):
     assert await asyncio.to_thread(lambda: thread.wait(where())) == "test-loop"
     assert thread.wait(where()) == "test-loop"
     assert await asyncio.gather(*(thread.call(where()) for _ in range(3))) == ["test-loop"] * 3
 
 
-@on_a_loop
+@in_a_loop
 async def test_exceptions_reach_the_caller(thread):
     async def fail():
         raise LookupError("gone")
@@ -47,7 +37,7 @@ async def test_exceptions_reach_the_caller(thread):
         thread.wait(fail())
 
 
-@on_a_loop
+@in_a_loop
 async def test_cancelling_the_caller_cancels_the_work(thread):
     started, cancelled = threading.Event(), threading.Event()
 
@@ -66,7 +56,7 @@ async def test_cancelling_the_caller_cancels_the_work(thread):
     assert await asyncio.to_thread(cancelled.wait, 5)
 
 
-@on_a_loop
+@in_a_loop
 async def test_closing_cancels_what_runs_and_may_be_repeated():
     thread = LoopThread("closing")
     started = threading.Event()

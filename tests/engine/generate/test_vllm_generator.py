@@ -1,7 +1,6 @@
 """VllmGenerator on a real engine with a tiny random model, against transformers and peft on the same weights."""
 
 import asyncio
-import functools
 import json
 import os
 from dataclasses import replace
@@ -9,6 +8,7 @@ from importlib.util import find_spec
 
 import psutil
 import pytest
+from event_loop import in_a_loop
 from tiny_model import build_model, make_adapter
 
 from engine.config import JudgeConfig, VllmConfig
@@ -33,16 +33,6 @@ ENVIRONMENT = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, sorted(os.sched_getaffinity(0))[:2])),
 }
-
-
-def on_a_loop(test):
-    """Runs an async test on an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(*args, **kwargs):
-        asyncio.run(test(*args, **kwargs))
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +111,7 @@ def label_logprobs(model, ids, labels):
     return found
 
 
-@on_a_loop
+@in_a_loop
 async def test_greedy_text_is_transformers_greedy_text(generator, reference):
     words = reference[0]
     for text, prefix in [
@@ -140,7 +130,7 @@ async def test_greedy_text_is_transformers_greedy_text(generator, reference):
         assert 0 < got.metadata["model_seconds"] < 60
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_stop_text_ends_the_reply_before_it(generator):
     whole = await generator.generate(request("Where is it?"))
     stop = whole.text[5:8]
@@ -150,7 +140,7 @@ async def test_a_stop_text_ends_the_reply_before_it(generator):
 
 
 @pytest.mark.parametrize("labels", [(" true", " false"), (" probably", " unlikely"), (" true", " truly")])
-@on_a_loop
+@in_a_loop
 async def test_label_logprobs_are_those_of_peft(generator, reference, labels):
     words, model = reference
     asked = request("Is it so?", prefix='{"sufficient":', labels=labels)
@@ -161,7 +151,7 @@ async def test_label_logprobs_are_those_of_peft(generator, reference, labels):
     assert list(got.label_logprobs) == pytest.approx(label_logprobs(model, ids, pieces), abs=1e-3)
 
 
-@on_a_loop
+@in_a_loop
 async def test_the_adapter_is_what_makes_the_difference(generator, reference):
     words, model = reference
     asked = request("Is it so?", prefix='{"sufficient":', labels=(" true", " false"))
@@ -172,7 +162,7 @@ async def test_the_adapter_is_what_makes_the_difference(generator, reference):
     assert max(abs(a - b) for a, b in zip(got.label_logprobs, plain, strict=True)) > 0.05
 
 
-@on_a_loop
+@in_a_loop
 async def test_an_adapter_without_effect_is_refused_and_not_used(generator, directories, tmp_path):
     model, _ = directories
     make_adapter(model, tmp_path / "idle", scale=0.0)
@@ -190,7 +180,7 @@ def test_an_engine_that_cannot_start_says_why_in_one_line(directories):
     assert "\n" not in str(caught.value)
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_judges_reply_is_json_of_its_schema_and_its_labels_are_unmasked(generator, reference):
     words, model = reference
     asked = judge_request("Who directed it?", "Some context.", JUDGE)
@@ -209,7 +199,7 @@ async def test_a_judges_reply_is_json_of_its_schema_and_its_labels_are_unmasked(
 
 
 @pytest.mark.parametrize(("offset", "sufficient"), [(-0.01, True), (0.01, False)])
-@on_a_loop
+@in_a_loop
 async def test_a_label_threshold_picks_the_label_the_reply_goes_on_with(generator, offset, sufficient):
     asked = judge_request("Who directed it?", "Some context.", JUDGE)
     free = await generator.generate(asked)
@@ -222,7 +212,7 @@ async def test_a_label_threshold_picks_the_label_the_reply_goes_on_with(generato
     assert (got.prompt_tokens, got.finish_reason) == (free.prompt_tokens, "stop")
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_picked_label_of_several_tokens_counts_as_part_of_the_reply(generator, reference):
     words = reference[0]
     labels = (" probably", " unlikely")
@@ -232,7 +222,7 @@ async def test_a_picked_label_of_several_tokens_counts_as_part_of_the_reply(gene
     assert got.completion_tokens == 20 > len(words.encode(labels[1])) > 1
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_schema_without_a_prefix_holds_the_whole_reply(generator):
     schema = {
         "type": "object",
@@ -248,7 +238,7 @@ async def test_a_schema_without_a_prefix_holds_the_whole_reply(generator):
     assert all(1 <= i <= 9 for i in ids)
 
 
-@on_a_loop
+@in_a_loop
 async def test_one_prompt_that_is_too_long_leaves_the_others_alone(generator, reference):
     words = reference[0]
     long = request("word " * MAX_LENGTH)
@@ -260,7 +250,7 @@ async def test_one_prompt_that_is_too_long_leaves_the_others_alone(generator, re
     assert [outcome.text for outcome in (outcomes[0], outcomes[2])] != ["", ""]
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_prompt_of_exactly_the_limit_is_taken(generator, reference):
     words = reference[0]
     room = MAX_LENGTH - 24 - len(prompt_ids(words, request("")))
@@ -268,7 +258,7 @@ async def test_a_prompt_of_exactly_the_limit_is_taken(generator, reference):
     assert got.prompt_tokens == MAX_LENGTH - 24
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_request_the_engine_refuses_fails_alone(generator):
     with pytest.raises(BackendError, match="cannot be made a grammar"):
         await generator.generate(request("Which?", schema={"type": "colour"}))
@@ -277,7 +267,7 @@ async def test_a_request_the_engine_refuses_fails_alone(generator):
     assert (await generator.generate(request("Which?"))).completion_tokens > 0
 
 
-@on_a_loop
+@in_a_loop
 async def test_thirty_two_at_once_get_what_each_gets_alone(generator, reference):
     words, model = reference
     asked = [
@@ -295,7 +285,7 @@ async def test_thirty_two_at_once_get_what_each_gets_alone(generator, reference)
             json.loads(got.text)
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_sampled_reply_follows_its_seed(generator):
     asked = [request("Say something.", temperature=1.0, seed=seed, max_tokens=16) for seed in (1, 1, 2)]
     first, again, other = [await generator.generate(r) for r in asked]
@@ -303,7 +293,7 @@ async def test_a_sampled_reply_follows_its_seed(generator):
     assert first.text != other.text
 
 
-@on_a_loop
+@in_a_loop
 async def test_the_prompt_of_the_second_turn_is_found_in_the_prefix_cache(generator):
     prompt = "The same long context is judged again and again. " * 4
     await generator.generate(request(prompt))
@@ -311,7 +301,7 @@ async def test_the_prompt_of_the_second_turn_is_found_in_the_prefix_cache(genera
     assert again.metadata["cached_tokens"] > again.prompt_tokens / 2
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_cancelled_request_leaves_the_engine_free(generator):
     task = asyncio.create_task(generator.generate(request("Tell all.", max_tokens=400)))
     await asyncio.sleep(0.02)  # long enough to reach the engine, too short for its reply
@@ -321,7 +311,7 @@ async def test_a_cancelled_request_leaves_the_engine_free(generator):
     assert (await generator.generate(request("Where?"))).completion_tokens > 0
 
 
-@on_a_loop
+@in_a_loop
 async def test_a_dead_engine_is_told_apart_from_a_failed_request(generator):
     """Last, as nothing can be asked of this engine afterwards."""
     pending = asyncio.create_task(generator.generate(request("Tell all.", max_tokens=400)))
